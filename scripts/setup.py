@@ -1,0 +1,241 @@
+"""Bring what the project needs: virtual environments from PyPI, programs from Debian's packages.
+
+Runs on the standard library alone, as a user or as root, starts no daemon and writes only inside
+the project. Run again, it costs nothing: each part leaves a stamp of what it was made from.
+
+    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / ".programs"
+SPARKS = {"4.3": "4.3.0", "4.2": "4.2.1", "4.1": "4.1.4", "4.0": "4.0.5", "3.5": "3.5.9"}
+DEBS = {
+    "prometheus": ("prometheus", "promtool"),
+    "prometheus-alertmanager": ("prometheus-alertmanager", "amtool"),
+    "prometheus-pushgateway": ("prometheus-pushgateway",),
+}
+JAVAS = ("openjdk-17-jre-headless", "openjdk-21-jre-headless")
+NEWEST_JAVA = 21
+
+
+class Missing(Exception):  # noqa: N818 - it reads as a sentence
+    """Something that this script can't bring; says how a person can."""
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", flush=True)
+
+
+def run(*command: str | Path, quiet: bool = True, cwd: Path | None = None) -> str:
+    """Run a command; raise with its last words when it fails."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        check=False,
+        cwd=cwd,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        text=True,
+    )
+    if done.returncode:
+        words = "\n".join((done.stdout or "").splitlines()[-15:])
+        raise Missing(f"{' '.join(map(str, command))} failed:\n{words}")
+    return done.stdout or ""
+
+
+def digest(*parts: str) -> str:
+    """Name of a state: the files and words a part is made from."""
+    total = hashlib.sha256(Path(__file__).read_bytes())
+    for part in parts:
+        path = ROOT / part
+        total.update(path.read_bytes() if path.is_file() else part.encode())
+    return total.hexdigest()
+
+
+# ---- environments ---------------------------------------------------------------------------
+
+
+def environment(line: str) -> Path:
+    """Where the environment of a Spark line lives: the newest is plain `.venv`."""
+    return ROOT / (".venv" if line == "4.3" else f".venv-{line}")
+
+
+def bring_environment(line: str) -> None:
+    """Make the virtual environment of one Spark line, with the project in editable form."""
+    home = environment(line)
+    stamp = home / "streamgauge.stamp"
+    state = digest("pyproject.toml", "requirements.lock", SPARKS[line], sys.version)
+    if stamp.is_file() and stamp.read_text() == state:
+        return
+    say(f"{home.name}: Python {sys.version.split()[0]}, Spark {SPARKS[line]}")
+    if not (home / "bin" / "python").exists():
+        run(sys.executable, "-m", "venv", "--without-pip", home)
+    uv = bring_uv(home)
+    connect = "[connect]" if line != "3.5" else ""
+    run(
+        *(uv, "pip", "install", "--python", home / "bin" / "python"),
+        *("--constraint", ROOT / "requirements.lock", "--group", f"{ROOT / 'pyproject.toml'}:dev"),
+        *(f"pyspark{connect}=={SPARKS[line]}", "--editable", f"{ROOT}[all]"),
+    )
+    stamp.write_text(state)
+
+
+def bring_uv(home: Path) -> Path:
+    """Put uv into the environment, with whichever pip this machine has, or Debian's own wheel."""
+    uv = home / "bin" / "uv"
+    if uv.exists():
+        return uv
+    pin = re.search(r"^uv==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    want = f"uv=={pin[1]}" if pin else "uv"
+    python = home / "bin" / "python"
+    try:
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", want)
+    except Missing:
+        run(python, find_pip_wheel() / "pip", "install", "--quiet", want)
+    return uv
+
+
+def find_pip_wheel() -> Path:
+    """A pip to start from where Python came without one (Debian and Ubuntu split it off)."""
+    try:
+        import ensurepip  # noqa: PLC0415 - absent on Debian without python3-venv
+
+        places = [Path(ensurepip.__file__).parent / "_bundled"]
+    except ImportError:
+        places = []
+    for place in (*places, Path("/usr/share/python-wheels")):
+        for wheel in place.glob("pip-*.whl"):
+            return wheel
+    unpack("python3-pip-whl")
+    for wheel in (PROGRAMS / "root" / "usr/share/python-wheels").glob("pip-*.whl"):
+        return wheel
+    raise Missing("there is no pip on this machine; `apt-get install python3-venv` brings one")
+
+
+# ---- programs -------------------------------------------------------------------------------
+
+
+def bring_programs() -> None:
+    """Put java, prometheus, promtool, alertmanager, amtool and pushgateway into .programs/bin."""
+    stamp = PROGRAMS / "streamgauge.stamp"
+    state = digest("programs", sysconfig.get_platform())
+    if stamp.is_file() and stamp.read_text() == state and java_works(PROGRAMS / "bin" / "java"):
+        return
+    (PROGRAMS / "bin").mkdir(parents=True, exist_ok=True)
+    bring_java()
+    for package, names in DEBS.items():
+        say(f"{package} from Debian's packages")
+        unpack(package)
+        for name in names:
+            link(PROGRAMS / "root" / "usr/bin" / name, name.removeprefix("prometheus-"))
+    stamp.write_text(state)
+
+
+def bring_java() -> None:
+    """Use the machine's own Java when Spark can run on it, else unpack one."""
+    home = os.environ.get("JAVA_HOME")
+    for found in (f"{home}/bin/java" if home else None, shutil.which("java")):
+        if found and java_works(Path(found)):
+            link(Path(found).resolve(), "java")
+            return
+    for package in JAVAS:
+        try:
+            say(f"{package} from Debian's packages")
+            unpack(package)
+        except Missing:
+            continue
+        for java in (PROGRAMS / "root" / "usr/lib/jvm").glob("java-*/bin/java"):
+            if java_works(java):
+                link(java, "java")
+                return
+    raise Missing("Spark needs Java 17 or 21; `apt-get install openjdk-17-jre-headless` brings it")
+
+
+def java_works(java: Path) -> bool:
+    """Whether this Java runs, and is one that every Spark from 3.5 on can use."""
+    try:
+        out = run(java, "-version")
+    except (Missing, OSError):
+        return False
+    version = re.search(r'version "(\d+)', out)
+    return bool(version) and 17 <= int(version[1]) <= NEWEST_JAVA  # noqa: PLR2004
+
+
+def link(target: Path, name: str) -> None:
+    """Make .programs/bin/<name> point to a program."""
+    if not target.exists():
+        raise Missing(f"Debian's package did not hold {target.name}")
+    place = PROGRAMS / "bin" / name
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+
+
+def unpack(package: str) -> None:
+    """Unpack one Debian package under .programs/root; nothing is installed or started."""
+    for tool in ("apt-get", "dpkg-deb"):
+        if not shutil.which(tool):
+            raise Missing(f"{package} comes from Debian's packages, and {tool} is not here")
+    root, debs = PROGRAMS / "root", PROGRAMS / "debs"
+    root.mkdir(parents=True, exist_ok=True)
+    debs.mkdir(exist_ok=True)
+    for old in debs.glob(f"{package}_*.deb"):
+        old.unlink()
+    own = [
+        *("-o", f"Dir::State::lists={PROGRAMS}/apt/lists", "-o", f"Dir::Cache={PROGRAMS}/apt"),
+        *("-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=1"),
+    ]
+    try:
+        run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package, cwd=debs)
+    except Missing:  # no lists yet, or old ones: keep lists of our own, which needs no root
+        if not (PROGRAMS / "apt" / "fresh").exists():
+            (PROGRAMS / "apt" / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+            (PROGRAMS / "apt" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+            run("apt-get", "-q", *own, "update")
+            (PROGRAMS / "apt" / "fresh").touch()
+        run("apt-get", "-q", *own, "download", package, cwd=debs)
+    for deb in debs.glob(f"{package}_*.deb"):
+        run("dpkg-deb", "-x", deb, root)
+    keep_links_inside(root)
+
+
+def keep_links_inside(root: Path) -> None:
+    """Point links such as /etc/java-17-openjdk/... to the unpacked copy."""
+    for path in root.rglob("*"):
+        if path.is_symlink() and (target := os.readlink(path)).startswith("/"):
+            inside = root / target.lstrip("/")
+            if inside.exists():
+                path.unlink()
+                path.symlink_to(os.path.relpath(inside, path.parent))
+
+
+def main(wanted: list[str]) -> int:
+    if sys.version_info < (3, 11):
+        say(
+            f"Spark 4.3 needs Python 3.11 or newer and this is {sys.version.split()[0]}; "
+            "`make PYTHON=python3.12 …` names another one"
+        )
+        return 2
+    try:
+        for what in wanted or ["4.3", "3.5", "programs"]:
+            if what == "programs":
+                bring_programs()
+            else:
+                bring_environment(what)
+    except (Missing, OSError) as error:
+        say(str(error))
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
