@@ -1,0 +1,32 @@
+# The README's commands. `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/.programs/bin:$(PATH)
+# Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
+unexport JAVA_HOME SPARK_HOME
+
+.PHONY: help setup demo test check bench lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+setup:  ## environments from PyPI, programs from Debian's packages; again at no cost
+	@$(PYTHON) scripts/setup.py 4.3 3.5 programs
+
+check: setup  ## lint, format, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
+	$(BIN)/python -m pytest
+	.venv-3.5/bin/python -m pytest -m spark
+
+lock: setup  ## write requirements.lock anew
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
+	  --no-emit-index-url --no-annotate --no-header --no-emit-package pyspark --no-emit-package py4j \
+	  --upgrade --output-file requirements.lock
+
+clean:  ## remove what setup brought
+	rm -rf .venv .venv-* .programs
