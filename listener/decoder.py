@@ -182,14 +182,14 @@ def _to_terminated(
         query_id=query_id,
         run_id=run_id,
         exception=text,
-        error_class=_error_class(given, text) if text else None,
+        error_class=error_class(given, text) if text else None,
     )
 
 
 _CLASS = re.compile(r"^\s*(?:[\w$]+\.)*([A-Z][\w$]*)\s*(?::|$)", re.MULTILINE)
 
 
-def _error_class(given: str | None, exception: str) -> str:
+def error_class(given: str | None, exception: str) -> str:
     """Spark's error class; else the class of the exception, from the first line."""
     if given:
         return re.sub(r"[^\w.]", "_", given)[:100]
