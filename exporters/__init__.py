@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from streamgauge.listener.events import Event
 from streamgauge.listener.fleet import Query
 from streamgauge.listener.verdict import Verdict
 
 
-class Exporter(Protocol):
+class Exporter:
     """Something that tells others what happened.
 
     All methods run in the agent's one worker thread, never on Spark's. They may raise: that is

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Mapping
 
 from prometheus_client.samples import Exemplar, Sample
-from prometheus_client.utils import floatToGoString
 
 BATCH_BOUNDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
 AGENT_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1)
@@ -17,7 +16,7 @@ class Histogram:
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        self._names = (*(floatToGoString(bound) for bound in bounds), "+Inf")
+        self._names = (*(str(float(bound)) for bound in bounds), "+Inf")
         self._counts = [0] * (len(bounds) + 1)
         self._exemplars: list[Exemplar | None] = [None] * (len(bounds) + 1)
         self._sum = 0.0

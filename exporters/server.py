@@ -86,7 +86,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         # WSGIServer would look the host's name up, which may take seconds.
-        self.server_name, self.server_port = self.server_address[0], self.server_address[1]
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -135,7 +135,7 @@ def _bind(host: str, port: int, app: App) -> _Server:
     last: OSError | None = None
     for candidate in range(port, min(port + PORTS, 65_536)) if port else (0,):
         try:
-            return make_server(host, candidate, app, kind, _Handler)  # type: ignore[return-value]
+            return make_server(host, candidate, app, kind, _Handler)
         except OSError as error:
             last = error
             if error.errno not in {98, 48, 13}:  # in use (Linux, macOS), not allowed

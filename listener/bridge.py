@@ -98,7 +98,7 @@ def wrap_nothing() -> Any:
     jvm = _jvm()
     interface = jvm.java.lang.Class.forName(
         "org.apache.spark.sql.streaming.PythonStreamingQueryListener",
-        True,  # noqa: FBT003 - Java's signature
+        True,
         jvm.java.lang.Thread.currentThread().getContextClassLoader(),
     )
     nothing = jvm.java.beans.EventHandler.create(interface, jvm.java.lang.Object(), "hashCode")

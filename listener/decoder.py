@@ -38,7 +38,7 @@ _SNAPSHOT = "SnapshotLastUploaded."
 _IDENTITY = re.compile(r"(?:\$\$Lambda[\w$/]*)?@[0-9a-f]{5,16}\b|\$\$Lambda\$?[\w/]*|/0x[0-9a-f]+")
 
 
-class UndecodableEvent(ValueError):
+class UndecodableEvent(ValueError):  # noqa: N818 - it reads as what it is
     """Text that is no event; the message holds its first 200 characters, masked."""
 
 
@@ -100,9 +100,9 @@ class _WireEvent(Struct, rename="camel"):
     progress: _WireProgress | None = None
     id: str = ""
     run_id: str = ""
-    name: str | None | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType | None = msgspec.UNSET
     timestamp: str | msgspec.UnsetType = msgspec.UNSET
-    exception: str | None | msgspec.UnsetType = msgspec.UNSET
+    exception: str | msgspec.UnsetType | None = msgspec.UNSET
     error_class_on_exception: str | None = None
     batch_id: Any = msgspec.UNSET
 
@@ -146,12 +146,14 @@ def _to_event(wire: _WireEvent, text: str | bytes) -> Event:
     query_id, run_id = _identity(wire.id), _identity(wire.run_id)
     if wire.batch_id is not msgspec.UNSET:
         return _to_progress(_read(text, _WireProgress))
-    if wire.exception is not msgspec.UNSET:
+    if not isinstance(wire.exception, msgspec.UnsetType):
         return _to_terminated(query_id, run_id, wire.exception, wire.error_class_on_exception)
     if wire.timestamp is msgspec.UNSET:
         raise ValueError("an event of an unknown kind")
     at = _time(wire.timestamp)
-    if wire.name is msgspec.UNSET:  # an idle event never carries it, a started one always does
+    if isinstance(
+        wire.name, msgspec.UnsetType
+    ):  # an idle event never carries it, a started one always does
         return Idle(query_id=query_id, run_id=run_id, at=at)
     return Started(query_id=query_id, run_id=run_id, name=_name(wire.name), at=at)
 

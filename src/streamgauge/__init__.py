@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 from .config import Config, ConfigError, QueryConfig
+from .version import __version__
 
 if TYPE_CHECKING:
     from .telemetry import TelemetryListener

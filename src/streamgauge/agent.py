@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
-from . import __version__
 from .config import Config, load_config
 from .exporters import Exporter
 from .exporters.logs import LogExporter, Throttle, make_logger
@@ -30,6 +29,7 @@ from .listener.looks import Tick
 from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
+from .version import __version__
 from .worker import Worker
 
 _EXIT_SECONDS = 2.0
@@ -85,7 +85,7 @@ class Agent:
             self._exporters,
             self.stats,
             complain=self.complain,
-            wanted=lambda query_id, run_id: self._watchdog.kick(query_id, run_id),
+            wanted=self._want,
             ticked=self._ticked,
             timed=self._timed,
             clock=clock,
@@ -99,7 +99,7 @@ class Agent:
             clock=clock,
         )
         self._started = False
-        self._closed = False
+        self.closed = False
 
     # ---- one a process ---------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class Agent:
             wrong: list[str] = []
             if config is None:
                 config, wrong = load_config(settings)
-            if cls._shared is None or cls._shared._closed:
+            if cls._shared is None or cls._shared.closed:
                 cls._shared = cls(config, **parts)
                 for sentence in wrong:
                     cls._shared.logger.warning(sentence)
@@ -127,7 +127,7 @@ class Agent:
     def start(self, app_name: str | None = None) -> None:
         """Start the threads and the server; once, and never with an exception."""
         with self._lock:
-            if self._started or self._closed:
+            if self._started or self.closed:
                 return
             self._started = True
             self._name(app_name)
@@ -143,9 +143,9 @@ class Agent:
     def close(self) -> None:
         """Work off what waits, send what is left, stop; two seconds at most, and no exception."""
         with self._lock:
-            if self._closed:
+            if self.closed:
                 return
-            self._closed = True
+            self.closed = True
             if Agent._shared is self:
                 Agent._shared = None
         deadline = time.monotonic() + _EXIT_SECONDS
@@ -207,6 +207,9 @@ class Agent:
 
     # ---- what the parts report -------------------------------------------------------------
 
+    def _want(self, query_id: str, run_id: str) -> None:
+        self._watchdog.kick(query_id, run_id)
+
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)
         if app:
@@ -241,7 +244,7 @@ class Agent:
             held = self._throttle.ask(part)
             if held is not None:
                 self.logger.error(
-                    f"{part} failed; the query is not affected",
+                    "a part of the agent failed; the query is not affected",
                     part=part,
                     error=f"{type(error).__name__}: {error}",
                     held_back=held,

@@ -175,8 +175,6 @@ def read_environment(
             continue
         name = variable.removeprefix(PREFIX).lower()
         try:
-            if name not in FIELDS:
-                raise ConfigError(f"there is no such setting; allowed: {', '.join(FIELDS)}")
             value = _parse(name, text)
             make_config({name: value} if name not in _PAIRED else {})
         except ConfigError as error:
@@ -192,6 +190,8 @@ _PAIRED = frozenset({"metrics_auth_file", "metrics_tls_key"})
 
 def _parse(name: str, text: str) -> Any:
     """Read the text of a variable as the setting's type."""
+    if name not in FIELDS:
+        raise ConfigError(f"there is no such setting; allowed: {', '.join(FIELDS)}")
     default = _DEFAULTS[name]
     if isinstance(default, bool):
         if text.lower() in _YES | _NO:
