@@ -21,11 +21,6 @@ class Histogram:
         self._exemplars: list[Exemplar | None] = [None] * (len(bounds) + 1)
         self._sum = 0.0
 
-    @property
-    def series(self) -> int:
-        """How many series one label set of it makes."""
-        return len(self._counts) + 2
-
     def observe(self, value: float, exemplar: Exemplar | None = None) -> None:
         """Count one value."""
         bucket = bisect_left(self._bounds, value)

@@ -20,7 +20,7 @@ from streamgauge.masking import clean, mask_all
 
 from . import Exporter
 
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 100}
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
 _EVERYDAY = frozenset({"running", "idle", "starting"})
 

@@ -28,7 +28,7 @@ from .providers import CUMULATIVE, PROVIDER_METRICS
 
 Key = tuple[str, tuple[str, ...]]  # name of a metric, values of its labels past app and query
 _ERROR_CLASSES = 20
-_LIVE_SERIES = len(STATES) + 16  # what a scrape adds to a query's published series, at most
+_ALWAYS = len(STATES) + 26  # what every query has besides counters and its last batch, at most
 _STAYS_AFTER_FAILURE = ("query_info", "query_started_timestamp_seconds")
 
 
@@ -44,9 +44,10 @@ class Page:
         self._counters: dict[Key, float] = {}
         self._gauges: dict[Key, float] = {}  # of the last batch; replaced with the next
         self._series: dict[Key, Sample] = {}
+        self._counted = 0
         self._error_classes: set[str] = set()
         self._durations = Histogram(BATCH_BOUNDS)
-        budget.take(self._durations.series + _LIVE_SERIES)
+        budget.take(self.least())
         for name in ("query_starts_total", "batches_replayed_total", "input_rows_total"):
             self.add(name, 0)
         for data in ("true", "false"):
@@ -148,9 +149,11 @@ class Page:
     def publish(self, query: Query) -> None:
         """Make what was written readable, all at once."""
         self.query = query
+        counted = len(self._counters) + len(self._gauges)
+        self._budget.take(counted - self._counted)
+        self._counted = counted
         values = {**self._counters, **self._gauges, **self._standing(query)}
         series = {key: self._sample(key, value) for key, value in values.items()}
-        self._budget.take(len(series) - len(self._series))
         self._series = series
         samples: dict[str, list[Sample]] = {}
         for (name, _), sample in series.items():
@@ -197,14 +200,20 @@ class Page:
         self._counters.clear()
         self._gauges.clear()
         kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
-        self._budget.take(len(kept) - len(self._series) - self._durations.series)
+        self._budget.take(-self._counted)
+        self._counted = 0
         self._durations = Histogram(BATCH_BOUNDS)
         self._series = kept
         self.samples = {key[0]: [sample] for key, sample in kept.items()}
 
     def leave(self) -> None:
         """Give the budget back."""
-        self._budget.take(-len(self._series) - self._durations.series - _LIVE_SERIES)
+        self._budget.take(-self._counted - self.least())
+
+    @staticmethod
+    def least() -> int:
+        """How many series a query takes at the least."""
+        return len(BATCH_BOUNDS) + 3 + _ALWAYS
 
     # ---- reading (any thread) --------------------------------------------------------------
 
@@ -260,6 +269,13 @@ class Budget:
         self._asked += 1
         return True
 
+    def has_room(self, series: int) -> bool:
+        """Whether so many more may be shown."""
+        if self.used + series <= self.limit:
+            return True
+        self._refuse()
+        return False
+
     def take(self, series: int) -> None:
         """Note what was really published; what was asked for is in it."""
         self._asked = 0
@@ -301,6 +317,8 @@ class PrometheusExporter(Exporter, Collector):
     def handle(self, event: Event, query: Query) -> None:
         """Write an event to its query's page."""
         page = self._page(query)
+        if page is None:
+            return
         if isinstance(event, Started):
             page.start()
         elif isinstance(event, Progress):
@@ -313,6 +331,8 @@ class PrometheusExporter(Exporter, Collector):
     def observe(self, query: Query) -> None:
         """Write what was learned between events; a run that was lost ends here."""
         page = self._page(query)
+        if page is None:
+            return
         if query.end and page.query.live:
             page.terminate(query.end.outcome, query.end.error_class)
         failed = query.end is not None and query.end.outcome == "failed"
@@ -333,9 +353,9 @@ class PrometheusExporter(Exporter, Collector):
         """The trace that a batch belongs to, where there is one."""
         return None
 
-    def _page(self, query: Query) -> Page:
+    def _page(self, query: Query) -> Page | None:
         page = self._pages.get(query.label)
-        if page is None:
+        if page is None and self._budget.has_room(Page.least()):
             settings = self._config.of_query(query.name or query.label)
             page = Page(self.app, query, settings, self._budget)
             self._pages = {**self._pages, query.label: page}

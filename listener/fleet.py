@@ -21,6 +21,7 @@ _MOMENT_GAP = 10.0
 _GAPS = 10
 _STARTS = 60
 _RUNS = 16
+_QUERIES = 5000  # past so many, the oldest that has ended is forgotten
 
 
 class Moment(Struct, frozen=True):
@@ -391,6 +392,10 @@ class Fleet:
     # ---- bookkeeping -----------------------------------------------------------------------
 
     def _keep(self, query: Query) -> Query:
+        if query.query_id not in self.queries and len(self.queries) >= _QUERIES:
+            oldest = next((q for q in self.queries.values() if not q.live), None)
+            if oldest is not None:
+                self._forget(oldest.query_id)
         self.queries = {**self.queries, query.query_id: query}
         return query
 

@@ -31,7 +31,7 @@ _PATTERNS = tuple(
         # A whole JAAS line: the login module's options hold user and password.
         r"(?P<before>sasl[._]jaas[._]config['\"]?\s*(?:=|:|->|,)\s*).{0,4096}?(?P<after>;['\"]?|[\r\n]|\Z)",
         # scheme://user:password@host, also with an @ or a / in the password
-        r"(?P<before>\b[a-z][a-z0-9+.\-]{1,24}://[^\s:/?\#@'\"\[\]]{0,128}:)(?!//)[^\s'\"\[\]]{1,256}?(?P<after>@(?=[\w.\-\[]{1,255}(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)))",
+        r"(?P<before>\b[a-z][a-z0-9+.\-]{0,24}://[^\s:/?\#@'\"\[\]]{0,128}:)(?!//)[^\s'\"\[\]]{1,256}?(?P<after>@(?=[\w.\-\[]{1,255}(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)))",
         # jdbc:oracle:thin:user/password@host
         r"(?P<before>\bjdbc:oracle:\w{1,16}:[^\s/'\"]{1,128}/)[^\s@'\"]{1,256}(?P<after>@)",
         # Authorization: Bearer …, Basic …
