@@ -63,6 +63,7 @@ class Query(Struct, frozen=True, kw_only=True):
     last_idle_at: float | None = None
     idle_trigger_at: float | None = None  # start of the trigger that was idle
     idle_since: float | None = None
+    read_data: bool = False  # a batch of this run had something to read
     last: Progress | None = None
     committed: Progress | None = None  # the newest batch of any run
     details: Details | None = None
@@ -87,6 +88,11 @@ class Query(Struct, frozen=True, kw_only=True):
     def has_batch(self) -> bool:
         """Whether the present run has finished a batch."""
         return self.last is not None and self.last.run_id == self.run_id
+
+    @property
+    def did_nothing_new(self) -> bool:
+        """Whether this run is known to have had nothing to read, from its start."""
+        return self.started_at is not None and not self.read_data and not self.missed
 
     @property
     def trigger(self) -> str:
@@ -215,6 +221,7 @@ class Fleet:
             last_idle_at=None,
             idle_trigger_at=None,
             idle_since=None,
+            read_data=False,
             details=None,
             sighting=None,
             first_batch=None,
@@ -267,6 +274,7 @@ class Fleet:
             last_event_at=now,
             last=event,
             committed=event,
+            read_data=query.read_data or event.has_data,
             idle_since=None,
             active_since=None,
             data_since=None,

@@ -62,8 +62,7 @@ def _ended(query: Query) -> Verdict:
         first = (end.exception or "").strip().partition("\n")[0][:200]
         return Verdict("failed", f"{end.error_class or 'unknown error'}: {first}")
     if end.outcome == "stopped":
-        done = query.has_batch or query.last_idle_at is not None
-        nothing = "" if done else "; it processed nothing new"
+        nothing = "; it processed nothing new" if query.did_nothing_new else ""
         return Verdict("stopped", f"ended without an error{nothing}")
     return Verdict("stopped", f"ended, and how is not known: {end.why}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -34,6 +35,9 @@ class Driver(Protocol):
     def forget(self, run_ids: set[str]) -> None:
         """Let go of what belongs to other runs."""
 
+    def drain(self, seconds: float) -> None:
+        """Wait, for so long at most, until the events on Spark's bus have reached us."""
+
 
 class Watchdog:
     """Looks every few seconds, and at once for a query that has just begun."""
@@ -56,6 +60,7 @@ class Watchdog:
         self._clock = clock
         self._new: dict[str, str] = {}  # run id → query id
         self._read: dict[str, bool] = {}  # run id → read again after its first batch?
+        self._drains: deque[tuple[float, threading.Event]] = deque()
         self._kicked = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
@@ -70,6 +75,17 @@ class Watchdog:
             self._new[run_id] = query_id
         self._kicked.set()
 
+    def drain(self, seconds: float) -> bool:
+        """Wait until Spark's bus is empty, for so long at most; whether it was. Any thread.
+
+        The call into the JVM is made by the watchdog's thread: a caller at exit can't start one,
+        one in a signal handler has its own call into the JVM under way.
+        """
+        done = threading.Event()
+        self._drains.append((time.monotonic() + seconds, done))
+        self._kicked.set()
+        return self._thread.is_alive() and done.wait(seconds)
+
     def close(self) -> None:
         """Stop looking; a look that is under way is left to itself."""
         self._closed = True
@@ -81,6 +97,7 @@ class Watchdog:
             if self._kicked.wait(max(0.0, due - time.monotonic())):
                 self._kicked.clear()
                 self._guard(self._read_new)
+                self._guard(self._drain)
             if not self._closed and time.monotonic() >= due:
                 due = time.monotonic() + self._seconds
                 self._guard(self.look)
@@ -89,7 +106,7 @@ class Watchdog:
         try:
             look()
         except ApplicationStopped:
-            self._guard(self._lose_all)
+            self.lose_all("the Spark application was stopped")
         except Exception as error:  # noqa: BLE001 - a look that fails is counted, and tried again
             self._failed(error)
 
@@ -118,10 +135,18 @@ class Watchdog:
             self._read[run_id] = has_batch
             self._put(details)
 
-    def _lose_all(self) -> None:
+    def _drain(self) -> None:
+        while self._drains:
+            deadline, done = self._drains.popleft()
+            try:
+                self._driver.drain(max(0.0, deadline - time.monotonic()))
+            finally:
+                done.set()
+
+    def lose_all(self, why: str) -> None:
+        """End every run that goes on, as far as we know. Any thread; never waits."""
         for query in self._queries().values():
             if query.live:
-                why = "the Spark application was stopped"
                 self._put(
                     Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
                 )

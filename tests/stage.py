@@ -118,6 +118,9 @@ class QuietDriver:
     def forget(self, run_ids):
         pass
 
+    def drain(self, seconds):
+        pass
+
 
 def feed(agent, *texts, settle=True):
     """Give an agent events as the bridge would, and wait until they are handled."""

@@ -17,14 +17,16 @@ from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
 from .config import Config, load_config
+from .ending import TermGuard
 from .exporters import Exporter
 from .exporters.logs import LogExporter, Throttle, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
 from .exporters.server import MetricsServer
+from .listener.application import hook_stop
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet, Query
-from .listener.inbox import Inbox
+from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import Tick
 from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
@@ -32,7 +34,11 @@ from .masking import clean
 from .version import __version__
 from .worker import Worker
 
-_EXIT_SECONDS = 2.0
+_EXIT_SECONDS = (
+    1.6  # exit may take two seconds longer than without us, and the server's end is in it
+)
+_BUS_SECONDS = 1.0
+_INBOX_SECONDS = 0.5
 
 
 class Agent:
@@ -57,6 +63,7 @@ class Agent:
         self.logger = logger or make_logger(config.log_level)
         self.registry = registry or CollectorRegistry(auto_describe=False)
         self.listeners: list[Any] = []  # the Java objects of our listeners
+        self.bus: Any = None  # our own bus for every session, once attached
         self._throttle = Throttle()
         self._serves = bool(config.metrics_address) and (
             registry is None or config.metrics_address != Config().metrics_address
@@ -91,13 +98,18 @@ class Agent:
             clock=clock,
         )
         self._watchdog = Watchdog(
-            driver or ClassicDriver(lambda: self.listeners, clock),
+            driver or ClassicDriver(lambda: self.listeners, clock, lambda: self.bus),
             self.inbox,
             lambda: self.fleet.queries,
             seconds=config.watch_seconds,
             failed=lambda error: self._failed("watchdog", error),
             clock=clock,
         )
+        self._term = TermGuard(
+            lambda: self.leave("the process was told to end by SIGTERM"),
+            _EXIT_SECONDS + _BUS_SECONDS + config.linger_seconds,
+        )
+        self._pid = os.getpid()
         self._started = False
         self.closed = False
 
@@ -138,9 +150,36 @@ class Agent:
                 self._try("pushgateway", self._push)
             self._worker.start()
             self._watchdog.start()
-            atexit.register(self.close)
+            self._try("exit", self._term.install)
+            atexit.register(self._exit)
 
-    def close(self) -> None:
+    def flush(self, seconds: float = _BUS_SECONDS + _INBOX_SECONDS) -> bool:
+        """Take in what is on Spark's bus now; whether all of it was handled in time. Any thread."""
+        deadline = time.monotonic() + seconds
+        if not self._started or self.closed:
+            return False
+        self._watchdog.drain(min(seconds, _BUS_SECONDS))
+        return self._settle(deadline - time.monotonic())
+
+    def lose_all(self, why: str) -> None:
+        """End the runs that go on: Spark sends no event for those that die with the application."""
+        if self._started and not self.closed:
+            self._watchdog.lose_all(why)
+            self._settle(_INBOX_SECONDS)
+
+    def leave(self, why: str) -> None:
+        """The process ends: flush, end what runs, linger if that is wanted, close."""
+        deadline = time.monotonic() + _EXIT_SECONDS
+        if self.closed or os.getpid() != self._pid:  # a forked child has none of our threads
+            return
+        self.flush()
+        self.lose_all(why)
+        if self.config.linger_seconds and self.server:
+            self.server.await_scrape(self.config.linger_seconds)
+            deadline = time.monotonic() + _EXIT_SECONDS
+        self.close(max(0.2, deadline - time.monotonic()))
+
+    def close(self, seconds: float = _EXIT_SECONDS) -> None:
         """Work off what waits, send what is left, stop; two seconds at most, and no exception."""
         with self._lock:
             if self.closed:
@@ -148,22 +187,49 @@ class Agent:
             self.closed = True
             if Agent._shared is self:
                 Agent._shared = None
-        deadline = time.monotonic() + _EXIT_SECONDS
+        deadline = time.monotonic() + seconds
         self._watchdog.close()
         self.inbox.close()
-        if self._started:
-            self._worker.join(_EXIT_SECONDS / 2)
-        closing = threading.Thread(target=self._close_exporters, daemon=True)
-        self._try("exit", closing.start)
-        if closing.ident is not None:
-            closing.join(max(0.1, deadline - time.monotonic()))
+        if self._started and not self._worker.join(seconds * 0.7):
+            self._close_without_worker(deadline - time.monotonic())
         self._try("prometheus", lambda: self.registry.unregister(self.prometheus))
         if self.server:
             self._try("server", self.server.close)
-        atexit.unregister(self.close)
+        self._try("exit", self._term.remove)
+        atexit.unregister(self._exit)
 
-    def _close_exporters(self) -> None:
-        self._worker.close_exporters()
+    def _exit(self) -> None:
+        self._try("exit", lambda: self.leave("the process ended"))
+
+    def _close_without_worker(self, seconds: float) -> None:
+        """One exporter holds the worker; the others still get their word."""
+        closing = threading.Thread(target=self._worker.close_exporters, daemon=True)
+        self._try("exit", closing.start)  # from Python 3.12 not at exit any more
+        if closing.ident is not None:
+            closing.join(max(0.1, seconds))
+
+    def _settle(self, seconds: float) -> bool:
+        """Wait until what is in the inbox now has been handled."""
+        handled = threading.Event()
+        self.inbox.put(Item(MARK, handled, time.time()))
+        return handled.wait(max(0.05, seconds))
+
+    # ---- the application's end -------------------------------------------------------------
+
+    def watch(self, context: Any) -> None:
+        """See the application through its `stop()`: what is on the bus then is not lost."""
+        self._try(
+            "bridge",
+            lambda: hook_stop(
+                context,
+                lambda: self._try("bridge", self.flush),
+                lambda: self._try("bridge", self._application_stopped),
+            ),
+        )
+
+    def _application_stopped(self) -> None:
+        self.bus = None
+        self.lose_all("the Spark application was stopped")
 
     @property
     def address(self) -> str | None:

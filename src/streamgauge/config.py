@@ -60,6 +60,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write the served address there, for Prometheus' file-based discovery (`.json`)."""
     pushgateway_url: str | None = None
     """Push to this Pushgateway every 15 s and at the end."""
+    linger_seconds: Seconds = 0.0
+    """Stay so long at exit, at most, until the last state was scraped."""
     silence_seconds: Seconds = 300.0
     """How long any query may be silent; the budget of each grows from here with its own pace."""
     watch_seconds: Annotated[float, Meta(ge=0.05)] = 5.0

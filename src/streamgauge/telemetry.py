@@ -9,6 +9,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from .agent import Agent
 from .config import Config, ConfigError, load_config, make_config
+from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
 from .listener.inbox import Item
 from .listener.stats import Stats
@@ -52,6 +53,8 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     @property
     def _jlistener(self) -> Any:
         """The Java object that goes on Spark's bus; classic PySpark asks on add and on remove."""
+        if self._agent is not None:
+            self._watch_application(self._agent)
         if self._java is None:
             if self.disabled:
                 self._java = wrap_nothing()
@@ -63,7 +66,13 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
                 agent.complain("bridge", error)
                 self._java = super()._jlistener
             agent.listeners.append(self._java)
+            self._watch_application(agent)
         return self._java
+
+    def _watch_application(self, agent: Agent) -> None:
+        context = active_context()
+        if context is not None:
+            agent.watch(context)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Take a public event object; only where the fast path is missing."""
@@ -102,16 +111,37 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         """What the agent has counted of itself."""
         return self._agent.stats if self._agent else None
 
+    @property
+    def closed(self) -> bool:
+        """Whether the agent that this listener feeds has ended."""
+        return self._agent is not None and self._agent.closed
+
     def close(self) -> None:
         """Send what is left and stop the process's agent; exit does this by itself."""
         if self._agent:
+            self._agent.flush()
             self._agent.close()
+
+    def complain(self, error: BaseException) -> None:
+        """Log, once a minute, that Spark could not be listened to as it should."""
+        if self._agent:
+            self._agent.complain("bridge", error)
+
+    def hold(self, bus: Any) -> None:
+        """Know a bus on which this listener hears every session."""
+        if self._agent:
+            self._agent.bus = bus
 
     def _start(self) -> Agent:
         if self._agent is None:
             self._agent = Agent.join(self._settings, self._config, **self._parts)
             self._agent.start(_app_name())
         return self._agent
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether a session is a Connect client's."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _now() -> float:
@@ -121,7 +151,5 @@ def _now() -> float:
 
 
 def _app_name() -> str | None:
-    from pyspark import SparkContext  # noqa: PLC0415
-
-    context = SparkContext._active_spark_context  # noqa: SLF001
+    context = active_context()
     return context.appName if context is not None else None
