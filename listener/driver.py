@@ -30,6 +30,7 @@ _PHASES = (
     ("Waiting for next trigger", "waiting_for_trigger"),
     ("Getting offsets", "offsets"),
     ("Processing new data", "processing"),
+    ("Committing epoch", "epochs"),
 )
 _RECENT_JOBS = 8
 _TASKS_AFTER = 2.0  # a shorter trigger is over before anybody could ask for its tasks
@@ -90,7 +91,7 @@ class ClassicDriver:
             at=self._clock(),
             trigger_active=active,
             data_available=bool(status.get("isDataAvailable")),
-            phase=_phase(str(status.get("message", ""))),
+            phase=phase_of(str(status.get("message", ""))),
             batch_id=batch_id,
             trigger_started_at=started_at if active else None,
             tasks=_try(lambda: _tasks(query.run_id, batch_id)) if active and long else None,
@@ -228,7 +229,8 @@ def _provider(class_name: str | None) -> str | None:
     return known.get(simple, clean(simple))
 
 
-def _phase(message: str) -> str:
+def phase_of(message: str) -> str:
+    """What a query is at, from the message of its status, which may hold paths and stack traces."""
     return next((phase for words, phase in _PHASES if message.startswith(words)), "other")
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .events import Event, Idle, Progress, Started, Terminated
-from .looks import Details, Gone, Sighting
+from .looks import Details, Gone, Sighting, Unseen
 
 HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
@@ -68,6 +68,7 @@ class Query(Struct, frozen=True, kw_only=True):
     committed: Progress | None = None  # the newest batch of any run
     details: Details | None = None
     sighting: Sighting | None = None
+    unseen: Unseen | None = None  # what hides it, until an event or a look finds it again
     first_batch: int | None = None  # the batch that the first look of this run found
     active_since: float | None = None
     data_since: float | None = None
@@ -100,6 +101,12 @@ class Query(Struct, frozen=True, kw_only=True):
         return self.details.trigger if self.details else "unknown"
 
     @property
+    def continuous(self) -> bool:
+        """Whether it runs without batches; its status tells where the trigger is not known."""
+        epochs = self.sighting is not None and self.sighting.phase == "epochs"
+        return self.trigger == "continuous" or epochs
+
+    @property
     def trigger_seconds(self) -> float | None:
         """Trigger interval; 0 = as fast as possible; None when unknown or not periodic."""
         return self.details.trigger_seconds if self.details else None
@@ -124,12 +131,7 @@ class Query(Struct, frozen=True, kw_only=True):
     def inflight_since(self, now: float) -> float | None:
         """When the trigger that runs now began; None when none does, or when it can't be seen."""
         look = self.sighting
-        if (
-            not self.live
-            or look is None
-            or self.active_since is None
-            or self.trigger == "continuous"
-        ):
+        if not self.live or look is None or self.active_since is None or self.continuous:
             return None
         fresh = now - look.at <= 6 * self.watch_seconds + 30
         return self.active_since if fresh and look.trigger_active else None
@@ -224,6 +226,7 @@ class Fleet:
             read_data=False,
             details=None,
             sighting=None,
+            unseen=None,
             first_batch=None,
             active_since=None,
             data_since=None,
@@ -272,6 +275,7 @@ class Fleet:
         return msgspec.structs.replace(
             query,
             last_event_at=now,
+            unseen=None,
             last=event,
             committed=event,
             read_data=query.read_data or event.has_data,
@@ -290,6 +294,7 @@ class Fleet:
         return msgspec.structs.replace(
             query,
             last_event_at=now,
+            unseen=None,
             last_idle_at=now,
             idle_trigger_at=event.at,
             idle_since=query.idle_since or now,
@@ -345,6 +350,7 @@ class Fleet:
             msgspec.structs.replace(
                 query,
                 sighting=seen,
+                unseen=None,
                 first_batch=first,
                 active_since=_active_since(query, seen),
                 inactive_at=query.inactive_at if seen.trigger_active else seen.at,
@@ -353,6 +359,13 @@ class Fleet:
                 ahead_since=(query.ahead_since or seen.at) if ahead else None,
             )
         )
+
+    def hide(self, unseen: Unseen) -> Query | None:
+        """Take in that a live query can't be seen now; None if it is of another run."""
+        query = self.queries.get(unseen.query_id)
+        if query is None or query.run_id != unseen.run_id or not query.live:
+            return None
+        return self._keep(msgspec.structs.replace(query, unseen=unseen))
 
     def lose(self, gone: Gone) -> Query | None:
         """End a run whose Terminated event never came; None if it has ended already."""

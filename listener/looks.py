@@ -38,11 +38,21 @@ class Sighting(Struct, frozen=True, kw_only=True):
     at: float
     trigger_active: bool
     data_available: bool
-    phase: str  # waiting_for_data, waiting_for_trigger, offsets, processing, other
+    phase: str  # waiting_for_data, waiting_for_trigger, offsets, processing, epochs, other
     batch_id: int | None = None  # the batch that runs, or will run next
     trigger_started_at: float | None = None
     tasks: Tasks | None = None
     listening: bool | None = None  # is our listener on the bus of this query's session?
+
+
+class Unseen(Struct, frozen=True, kw_only=True):
+    """A query that can't be seen from here, though it may well go on."""
+
+    query_id: str
+    run_id: str
+    at: float
+    cause: str  # server_gone, network_cut, session_dead, listener_cleared
+    why: str
 
 
 class Gone(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from typing import Protocol
 from .driver import ApplicationStopped
 from .fleet import Query
 from .inbox import Inbox, Item
-from .looks import Details, Gone, Sighting, Tick
+from .looks import Details, Gone, Sighting, Tick, Unseen
 
 _NEW = 1000
 
@@ -29,7 +29,7 @@ class Driver(Protocol):
     def details(self, query_id: str, run_id: str) -> Details | None:
         """How a run is configured."""
 
-    def sight(self, query: Query) -> Sighting | Gone | None:
+    def sight(self, query: Query) -> Sighting | Unseen | Gone | None:
         """One live query now."""
 
     def forget(self, run_ids: set[str]) -> None:
@@ -52,7 +52,7 @@ class Watchdog:
         failed: Callable[[BaseException], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._driver = driver
+        self.driver = driver
         self._inbox = inbox
         self._queries = queries
         self._seconds = seconds
@@ -62,7 +62,7 @@ class Watchdog:
         self._read: dict[str, bool] = {}  # run id → read again after its first batch?
         self._drains: deque[tuple[float, threading.Event]] = deque()
         self._kicked = threading.Event()
-        self._closed = False
+        self._closed = self._hurry = False
         self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
 
     def start(self) -> None:
@@ -73,6 +73,11 @@ class Watchdog:
         """Ask for the details of a run soon. Never waits."""
         if len(self._new) < _NEW:  # the next round finds the others
             self._new[run_id] = query_id
+        self._kicked.set()
+
+    def wake(self) -> None:
+        """Ask for a look soon. Never waits."""
+        self._hurry = True
         self._kicked.set()
 
     def drain(self, seconds: float) -> bool:
@@ -98,7 +103,8 @@ class Watchdog:
                 self._kicked.clear()
                 self._guard(self._read_new)
                 self._guard(self._drain)
-            if not self._closed and time.monotonic() >= due:
+            if not self._closed and (self._hurry or time.monotonic() >= due):
+                self._hurry = False
                 due = time.monotonic() + self._seconds
                 self._guard(self.look)
 
@@ -112,14 +118,14 @@ class Watchdog:
 
     def look(self) -> None:
         """One round: the application, then each live query."""
-        self._put(self._driver.tick())
+        self._put(self.driver.tick())
         live = [query for query in self._queries().values() if query.live]
-        self._driver.forget({query.run_id for query in live})
+        self.driver.forget({query.run_id for query in live})
         self._read = {q.run_id: self._read[q.run_id] for q in live if q.run_id in self._read}
         for query in live:
             if self._read.get(query.run_id) is not query.has_batch:
                 self._learn(query.query_id, query.run_id, query.has_batch)
-            seen = self._driver.sight(query)
+            seen = self.driver.sight(query)
             if seen is not None:
                 self._put(seen)
 
@@ -130,7 +136,7 @@ class Watchdog:
 
     def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:
         """Read a run's details; after its first batch again: the checkpoint's settings win then."""
-        details = self._driver.details(query_id, run_id)
+        details = self.driver.details(query_id, run_id)
         if details is not None:
             self._read[run_id] = has_batch
             self._put(details)
@@ -139,7 +145,7 @@ class Watchdog:
         while self._drains:
             deadline, done = self._drains.popleft()
             try:
-                self._driver.drain(max(0.0, deadline - time.monotonic()))
+                self.driver.drain(max(0.0, deadline - time.monotonic()))
             finally:
                 done.set()
 
@@ -151,5 +157,5 @@ class Watchdog:
                     Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
                 )
 
-    def _put(self, look: Tick | Details | Sighting | Gone) -> None:
+    def _put(self, look: Tick | Details | Sighting | Unseen | Gone) -> None:
         self._inbox.put(Item("look", look, self._clock()))

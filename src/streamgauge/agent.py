@@ -24,6 +24,7 @@ from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
 from .exporters.server import MetricsServer
 from .listener.application import hook_stop
+from .listener.connect import ConnectDriver
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet, Query
 from .listener.inbox import MARK, Inbox, Item
@@ -226,6 +227,27 @@ class Agent:
                 lambda: self._try("bridge", self._application_stopped),
             ),
         )
+
+    def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
+        """Look at a Connect session from now on, and at the one that takes its place."""
+        with self._lock:
+            driver = self._watchdog.driver
+            if not isinstance(driver, ConnectDriver):
+                driver = ConnectDriver(self._watchdog.lose_all, self._watchdog.wake)
+                self._watchdog.driver = driver
+        driver.everywhere = driver.everywhere or everywhere
+        answer = driver.add(session, listener).answer
+        if answer is not None and self.prometheus.app == "unknown":
+            self._name(answer.app_name)
+        hook_stop(
+            session,
+            lambda: self._try("bridge", self.flush),
+            lambda: self._try("bridge", lambda: self._session_stopped(driver, session)),
+        )
+
+    def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
+        driver.leave(session)
+        self._watchdog.wake()
 
     def _application_stopped(self) -> None:
         self.bus = None

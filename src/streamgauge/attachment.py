@@ -35,6 +35,7 @@ class _Attachment:
 
     def add(self, spark: Any) -> None:
         if is_connect(spark):
+            self.listener.everywhere = True
             spark.streams.addListener(self.listener)
             self.session = spark
             return
@@ -61,7 +62,7 @@ def attach(spark: Any, config: Config | None = None, **settings: Any) -> Telemet
 
     Settings are those of `TelemetryListener`; the listener is returned for its `address`. A second
     call does nothing in the same application, and joins the new one after `spark.stop()`. With
-    Connect only the client's own session can be seen; a new one is joined when there is one.
+    Connect the sessions of this client are seen, and no other client's.
     Raises `ConfigError` for wrong settings, and nothing else of ours.
     """
     global _attached  # noqa: PLW0603 - one a process, as the agent is

@@ -12,6 +12,7 @@ from .config import Config, ConfigError, load_config, make_config
 from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
 from .listener.inbox import Item
+from .listener.manners import let_exit
 from .listener.stats import Stats
 
 __all__ = ["TelemetryListener"]
@@ -44,6 +45,8 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         self._settings = settings
         self._parts = {"registry": registry, "logger": logger, "exporters": exporters}
         self._java: Any = None
+        self._connect = False
+        self.everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Agent | None = None
         effective = config or load_config(settings)[0]
         self.disabled = effective.disabled or os.environ.get("STREAMGAUGE_DISABLED") == "1"
@@ -74,20 +77,43 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         if context is not None:
             agent.watch(context)
 
+    def _set_spark_session(self, session: Any) -> None:
+        """Connect calls this on each add, before the listener is on the client's bus.
+
+        The base class keeps the first session for good; a client may have a second one.
+        """
+        self.spark = session
+        if self.disabled:
+            return
+        self._connect = True
+        agent = self._start()
+        try:
+            let_exit()
+            agent.follow(session, self, everywhere=self.everywhere)
+        except Exception as error:  # noqa: BLE001 - a Connect we don't know: events still come
+            agent.complain("bridge", error)
+
+    def _init_listener_id(self) -> None:
+        """Only Connect of Spark 3.5 calls this, before it sends the listener to the server."""
+        raise NotImplementedError(
+            "Spark 3.5's Connect runs listeners in a worker process of the server, where their "
+            "metrics can't be served; use Connect of Spark 4.0 or newer, or a classic session"
+        )
+
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("started", event)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("progress", event)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("idle", event)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("terminated", event)
 
     def _take(self, kind: str, event: Any) -> None:
@@ -95,7 +121,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             return
         agent = self._start()
         try:
-            agent.inbox.put(Item(kind, text_of(kind, event), _now(), 0.0, fallback=True))
+            agent.inbox.put(Item(kind, text_of(kind, event), _now(), 0.0, not self._connect))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
             agent.complain("bridge", error)
 

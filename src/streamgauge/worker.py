@@ -16,7 +16,7 @@ from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
 from .listener.fleet import Fleet, Query
 from .listener.inbox import MARK, Inbox, Item
-from .listener.looks import Details, Gone, Sighting, Tick
+from .listener.looks import Details, Gone, Sighting, Tick, Unseen
 from .listener.stats import Stats
 from .listener.verdict import Verdict, judge
 
@@ -143,6 +143,8 @@ class Worker:
             query = self._fleet.learn(look, item.at)
         elif isinstance(look, Sighting):
             query = self._fleet.look(look)
+        elif isinstance(look, Unseen):
+            query = self._fleet.hide(look)
         elif isinstance(look, Gone):
             query = self._fleet.lose(look)
         else:

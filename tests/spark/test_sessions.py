@@ -19,7 +19,7 @@ def attached(spark):
         return streamgauge.attach(spark, **settings)
 
     yield attach
-    for running in spark._jsparkSession.sharedState().activeStreamingQueries().values().toArray():
+    for running in list(spark._jsparkSession.sharedState().activeStreamingQueries().values()):
         running.stop()
     streamgauge.detach()
 
@@ -33,6 +33,7 @@ def _start(session, name, interval="100 milliseconds"):
     return writer.trigger(processingTime=interval).start()
 
 
+@pytest.mark.timeout(300)
 def test_twenty_sessions_of_three_queries(attached, spark):
     """Sixty live queries of three names: sixty labels, one start and one batch each."""
     listener = attached()
