@@ -57,8 +57,10 @@ def listen_everywhere(context: Any, java_listener: Any) -> Any:
     Each session's own bus drops the events of other sessions' queries; a bus without a session
     drops nothing. Raises what Py4J raises where this Spark has no such class.
     """
-    jvm = context._jvm  # noqa: SLF001
-    bus = _make_bus(jvm)
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
+
+    ensure_callback_server_started(context._gateway)  # noqa: SLF001 - as `addListener` does
+    bus = _make_bus(context._jvm)  # noqa: SLF001
     bus.addListener(java_listener)
     context._jsc.sc().listenerBus().addToQueue(bus, "streams")  # noqa: SLF001
     return bus

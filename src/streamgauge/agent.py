@@ -154,19 +154,18 @@ class Agent:
             self._try("exit", self._term.install)
             atexit.register(self._exit)
 
-    def flush(self, seconds: float = _BUS_SECONDS + _INBOX_SECONDS) -> bool:
+    def flush(self) -> bool:
         """Take in what is on Spark's bus now; whether all of it was handled in time. Any thread."""
-        deadline = time.monotonic() + seconds
         if not self._started or self.closed:
             return False
-        self._watchdog.drain(min(seconds, _BUS_SECONDS))
-        return self._settle(deadline - time.monotonic())
+        self._watchdog.drain(_BUS_SECONDS)
+        return self._settle()
 
     def lose_all(self, why: str) -> None:
         """End the runs that go on: Spark sends no event for those that die with the application."""
         if self._started and not self.closed:
             self._watchdog.lose_all(why)
-            self._settle(_INBOX_SECONDS)
+            self._settle()
 
     def leave(self, why: str) -> None:
         """The process ends: flush, end what runs, linger if that is wanted, close."""
@@ -209,11 +208,11 @@ class Agent:
         if closing.ident is not None:
             closing.join(max(0.1, seconds))
 
-    def _settle(self, seconds: float) -> bool:
-        """Wait until what is in the inbox now has been handled."""
+    def _settle(self) -> bool:
+        """Wait a little until what is in the inbox now has been handled."""
         handled = threading.Event()
         self.inbox.put(Item(MARK, handled, time.time()))
-        return handled.wait(max(0.05, seconds))
+        return handled.wait(_INBOX_SECONDS)
 
     # ---- the application's end -------------------------------------------------------------
 
