@@ -190,13 +190,19 @@ class Agent:
         deadline = time.monotonic() + seconds
         self._watchdog.close()
         self.inbox.close()
-        if self._started and not self._worker.join(seconds * 0.7):
+        if not self._started:
+            self._worker.close_exporters()
+        elif not self._worker.join(seconds * 0.7):
             self._close_without_worker(deadline - time.monotonic())
         self._try("prometheus", lambda: self.registry.unregister(self.prometheus))
         if self.server:
             self._try("server", self.server.close)
         self._try("exit", self._term.remove)
         atexit.unregister(self._exit)
+
+    def step(self, *items: Item) -> None:
+        """Handle items in the caller's thread, instead of starting: for tests that play events."""
+        self._worker.step(items)
 
     def _exit(self) -> None:
         self._try("exit", lambda: self.leave("the process ended"))

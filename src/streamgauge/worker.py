@@ -67,14 +67,18 @@ class Worker:
     def _run(self) -> None:
         while True:
             items = self._inbox.take(_BEAT)
-            self.seen_at = self._clock()
-            for item in items:
-                self.handle(item)
-                self.seen_at = self._clock()
-            self._guard("worker", self._sweep)
+            self.step(items)
             if self._inbox.closed and not items:
                 self.close_exporters()
                 return
+
+    def step(self, items: Sequence[Item]) -> None:
+        """Handle items and let go of what is old; never raises."""
+        self.seen_at = self._clock()
+        for item in items:
+            self.handle(item)
+            self.seen_at = self._clock()
+        self._guard("worker", self._sweep)
 
     def handle(self, item: Item) -> None:
         """Handle one item; never raises."""
