@@ -21,6 +21,7 @@ SERVER_GONE = "server_gone"
 NETWORK_CUT = "network_cut"
 SESSION_DEAD = "session_dead"
 LISTENER_CLEARED = "listener_cleared"
+LISTENER_REMOVED = "listener_removed"
 
 _DEADLINE = 5.0  # for the server's answer to a probe
 _OVERDUE = 12.0  # a round that takes longer counts as no answer
@@ -62,7 +63,8 @@ class Client:
     def __init__(self, session: Any, listener: Any, clock: Callable[[], float] = time.time) -> None:
         self.session = session
         self.listener = listener
-        self.left = False  # stopped, or the listener taken off, by the application itself
+        self.left = False  # stopped by the application itself
+        self.removed = False  # the application took our listener off
         self.answer: Answer | None = None
         self.failures: list[Failure] = []  # since the last answer
         self._clock = clock
@@ -70,6 +72,7 @@ class Client:
         self._round_began = 0.0
         self._adding: threading.Thread | None = None
         self._app: tuple[str | None, str | None] | None = None
+        self._remove = self._note_removal()
 
     # ---- asking ----------------------------------------------------------------------------
 
@@ -129,7 +132,9 @@ class Client:
             last = self.failures[-1]
             if last.cause == SESSION_DEAD or len(self.failures) >= _FAILURES:
                 return last.cause, last.words
-        if self.answer is not None and not self.failures and not self.listens():
+        if self.removed:
+            return LISTENER_REMOVED, "the listener was removed from this query's session"
+        if self.answers and not self.listens():
             return (
                 LISTENER_CLEARED,
                 "Connect has cleared this session's listeners; adding ours again",
@@ -163,8 +168,25 @@ class Client:
 
     def leave(self) -> None:
         """Take our listener off, after it was given what is on the way. Waits for the server."""
-        if not self.failures and not self.session.is_stopped:
-            self.session.streams.removeListener(self.listener)
+        if self.answers:
+            self._remove(self.listener)
+
+    def _note_removal(self) -> Callable[[Any], None]:
+        """Tell the application's own `removeListener` from a bus that was cleared; Spark's is returned."""
+        bus = self.session.streams._sqlb  # noqa: SLF001
+        remove: Callable[[Any], None] = bus.remove
+
+        def remove_and_note(listener: Any) -> None:
+            self.removed = self.removed or listener is self.listener
+            remove(listener)
+
+        bus.remove = remove_and_note
+        return remove
+
+    @property
+    def answers(self) -> bool:
+        """Whether the server answered when it was last asked."""
+        return not self.session.is_stopped and self.answer is not None and not self.failures
 
 
 def classify(error: BaseException, *, stopped: bool = False) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from .driver import ApplicationStopped, phase_of
 from .fleet import Query
 from .looks import Details, Gone, Sighting, Tick, Unseen
 
-_PATIENCE = 2.0  # how long a round may hold up the watchdog; the rest of it goes on by itself
+_PATIENCE = 1.0  # how long a round may hold up the watchdog; the rest of it goes on by itself
 _STRIKES = 3
 _SESSIONS = 64
 
@@ -37,6 +37,7 @@ class ConnectDriver:
         self._clock = clock
         self._clients: list[Client] = []
         self._made: list[weakref.ref[Any]] = []  # sessions the application has made since
+        self._dead: list[Any] = []  # sessions that had our listener and died
         self._strikes: dict[str, int] = {}
         self.everywhere = False  # follow every new session, not only in place of a dead one
         manners.hear_of_sessions(self._note)
@@ -47,7 +48,7 @@ class ConnectDriver:
         """Look at a session from now on. Any thread; waits a little for a first answer."""
         known = next((c for c in self._clients if c.session is session), None)
         if known is not None:
-            known.left = False
+            known.left = known.removed = False
             known.listener = listener
             return known
         client = Client(session, listener, self._clock)
@@ -56,11 +57,18 @@ class ConnectDriver:
         self._wake()
         return client
 
-    def leave(self, session: Any) -> None:
-        """The application lets go of a session by itself. Any thread."""
+    def leave(self, session: Any) -> bool:
+        """The application has stopped a session by itself; whether there is another. Any thread."""
         for client in self._clients:
             if client.session is session:
                 client.left = True
+        return any(not client.left for client in self._clients)
+
+    def skip_farewells(self) -> None:
+        """Have the client not wait at exit for servers that don't answer. Never waits."""
+        silent = [client.session for client in self._clients if not client.answers]
+        for session in (*silent, *self._dead):
+            manners.skip_farewell(session)
 
     def _note(self, session: Any) -> None:
         self._made = [*self._made[-_SESSIONS:], weakref.ref(session)]
@@ -79,6 +87,7 @@ class ConnectDriver:
             self._lose("its Connect session died; the application has a new one")
         listener = here[-1].listener
         self._clients = [client for client in self._clients if client not in dead]
+        self._dead = [*self._dead, *(client.session for client in dead)][-_SESSIONS:]
         for session in new if self.everywhere else new[-1:]:
             client = Client(session, listener, self._clock)
             self._clients = [*self._clients, client]

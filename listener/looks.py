@@ -51,7 +51,7 @@ class Unseen(Struct, frozen=True, kw_only=True):
     query_id: str
     run_id: str
     at: float
-    cause: str  # server_gone, network_cut, session_dead, listener_cleared
+    cause: str  # server_gone, network_cut, session_dead, listener_cleared, listener_removed
     why: str
 
 

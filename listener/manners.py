@@ -7,6 +7,7 @@ Spark does not have it, nothing is changed.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import queue
 import threading
@@ -64,6 +65,13 @@ def let_exit() -> None:
     name = "_release_thread_pool_instance"
     if hasattr(stream, name) and not isinstance(getattr(stream, name), DaemonPool):
         setattr(stream, name, DaemonPool())
+
+
+def skip_farewell(session: Any) -> None:
+    """Have a client not wait, at exit, for a server that does not answer; it would try for minutes."""
+    farewell = getattr(session.client, "_on_exit", None)
+    if farewell is not None:
+        atexit.unregister(farewell)
 
 
 class _DaemonThread(threading.Thread):

@@ -172,6 +172,8 @@ class Agent:
         deadline = time.monotonic() + _EXIT_SECONDS
         if self.closed or os.getpid() != self._pid:  # a forked child has none of our threads
             return
+        if isinstance(self._watchdog.driver, ConnectDriver):
+            self._try("exit", self._watchdog.driver.skip_farewells)
         self.flush()
         self.lose_all(why)
         if self.config.linger_seconds and self.server:
@@ -251,8 +253,8 @@ class Agent:
         )
 
     def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
-        driver.leave(session)
-        self._watchdog.wake()
+        if not driver.leave(session):
+            self.lose_all("the application stopped its Connect session")
 
     def _application_stopped(self) -> None:
         self.bus = None
