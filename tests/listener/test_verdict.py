@@ -359,8 +359,7 @@ def test_real_time_batches_are_never_stalled():
     story = Story("real_time", 300.0).start()
     for _ in range(6):
         for _ in range(60):
-            story.now += 5
-            story.look(active=True, data=True, phase="processing")
+            story.look(after=5)
             assert story.verdict().state not in {"stalled", "blind"}
         story.batch(after=1.0)
     assert story.verdict().state == "running"
@@ -370,15 +369,13 @@ def test_real_time_query_that_hangs_is_stalled():
     """Three batch lengths without an end are not the mode's fault."""
     story = Story("real_time", 300.0).start().batch()
     for _ in range(200):
-        story.now += 5
-        story.look(active=True, data=True, phase="processing")
+        story.look(after=5)
     assert story.verdict().state == "stalled"
 
 
 def test_continuous_is_known_by_its_epochs_where_the_trigger_is_not():
     """Over Connect the status is all there is."""
     story = Story("unknown", None).start()
-    story.now += 3600
-    story.look(active=False, data=False, phase="epochs")
+    story.waiting(after=3600, phase="epochs")
     assert story.verdict().state == "running"
     assert "continuous" in story.verdict().reason
