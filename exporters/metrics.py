@@ -121,4 +121,14 @@ _AGENT_METRICS = (
 
 METRICS = {m.name: m for m in (*_QUERY_METRICS, *_PROVIDER_METRICS, *_AGENT_METRICS)}
 EVENT_KINDS = ("started", "progress", "idle", "terminated")
-PARTS = ("decoder", "prometheus", "logs", "server", "pushgateway", "watchdog", "series", "bridge")
+PARTS = (
+    "decoder",
+    "prometheus",
+    "live",
+    "logs",
+    "server",
+    "pushgateway",
+    "watchdog",
+    "series",
+    "bridge",
+)
