@@ -60,27 +60,28 @@ def trace_chain(
 ) -> Chain:
     """The files that loading `version` reads: the newest snapshot up to it and every change since.
 
-    `ids` (format v2): the live id of each version, from `commits/`. `suffix` names the file that is
-    missed when nothing at all is there.
+    `ids` (format v2): the live id of each version, from `commits/`. `suffix` names the files that
+    are missed; the first one is the one that Spark will name.
     """
     needed: list[str] = []
-    current = version
-    while current > 0:
+    missing: list[str] = []
+    for current in range(version, 0, -1):
         identity = "" if ids is None else ids.get(current, "")
         if ids is not None and not identity:
             text = f"{store.folder}: which file of version {current} is live (no commit says it)"
-            return Chain(tuple(needed), unproved=text)
+            return Chain(tuple(needed), tuple(missing), text)
         key = (current, identity)
         if key in store.snapshots:
-            return Chain((*needed, store.snapshots[key]))
-        if key not in store.changes:
-            return Chain(tuple(needed), missing=_missing(store, key, suffix))
-        needed.append(store.changes[key])
-        current -= 1
-    return Chain(tuple(needed))
+            needed.append(store.snapshots[key])
+            break
+        if key in store.changes:
+            needed.append(store.changes[key])
+        else:
+            missing.append(_missing(store, key, suffix))
+    return Chain(tuple(needed), tuple(reversed(missing)))
 
 
-def _missing(store: StoreFiles, key: tuple[int, str], suffix: str) -> tuple[str, ...]:
+def _missing(store: StoreFiles, key: tuple[int, str], suffix: str) -> str:
     version, identity = key
     stem = f"{version}_{identity}" if identity else f"{version}"
-    return (f"{store.folder}/{stem}.{suffix}",)
+    return f"{store.folder}/{stem}.{suffix}"

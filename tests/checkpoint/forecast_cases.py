@@ -264,7 +264,6 @@ def state_cases() -> list[Case]:
             Case("operator removed from state", base, lose("state/0")),
             Case("state schema lost", base, lose("state/0/0/_metadata")),
             Case("offsets and commits removed, state kept", base, lose("offsets", "commits")),
-            Case("everything but metadata removed", base, lose("offsets", "commits", "state", "sources")),
             Case("partitions edited in the log", base, replace("offsets/3", 'shuffle.partitions":"2"', 'shuffle.partitions":"3"')),
             Case("session asks for 5 partitions", base, nothing, conf={"spark.sql.shuffle.partitions": "5"}),
             Case("another key", base, nothing, query="count-by-number"),
@@ -273,6 +272,7 @@ def state_cases() -> list[Case]:
             Case("stateful operator removed", base, nothing, query="plain", run={"mode": "append"}),
             Case("stateful operator added before", base, nothing, query="count-of-distinct"),
         ]
+    every.append(Case("SST files lost", "agg-rocksdb", lose("state/0/0/SSTs")))
     return every + provider_cases() + operator_cases()
 
 
@@ -280,6 +280,7 @@ def provider_cases() -> list[Case]:
     """Another provider in the session; checkpoint format v2."""
     other = {f"{PREFIX}providerClass": ROCKSDB}
     return [
+        Case("everything but metadata removed", "agg-hdfs", lose("offsets", "commits", "state", "sources")),
         Case("operator metadata lost", "agg-hdfs", lose("state/0/_metadata"), lines=FROM_4),
         Case("session asks for RocksDB", "agg-hdfs", nothing, conf=other),
         Case("session asks for HDFS", "agg-rocksdb", nothing, conf={f"{PREFIX}providerClass": HDFS}),

@@ -22,7 +22,9 @@ class Laboratory:
         self.root = root
         self.line = ".".join(spark.version.split(".")[:2])
         self.bases = bases()
+        self.count = 0
         self.built: dict[str, Place] = {}
+        self.batches: dict[str, set[int]] = {}
 
     def base(self, name: str) -> Place:
         """The base of this name; a fifth input file waits for the restart."""
@@ -42,15 +44,25 @@ class Laboratory:
             conf=base.conf, output=place.output, **base.run,
         )  # fmt: skip
         assert not outcome.failed, f"base {base.name}: {outcome.error()}"
+        self.batches[base.name] = set(outcome.batches)
         for folder in (place.folder, second):
             write_input(folder, BATCHES, rows=2)
         return place
 
+    def done(self, name: str) -> set[int]:
+        """Batches that a base handed to its sink."""
+        return self.batches[name]
+
+    def fits(self, case: Case) -> bool:
+        """Whether this Spark line has the case."""
+        return self.line in case.lines and self.line in self.bases[case.base].lines
+
     def prepare(self, case: Case) -> Place:
         """A changed copy of the case's base."""
         base = self.base(case.base)
-        home = self.root / "case" / f"{len(list((self.root / 'case').glob('*')))}" if (self.root / "case").is_dir() else self.root / "case" / "0"
-        home.mkdir(parents=True)
+        self.count += 1
+        home = self.root / f"case-{self.count}"
+        home.mkdir()
         place = Place(home / "checkpoint", base.folder, home / "out")
         shutil.copytree(base.checkpoint, place.checkpoint)
         if base.output.is_dir():

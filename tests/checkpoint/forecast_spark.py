@@ -54,7 +54,7 @@ class Outcome:
     def error(self) -> str:
         """The innermost cause that has a name, in one line."""
         return " <- ".join(
-            f"{name.rsplit('.', 1)[-1]}[{condition}]: {text[:130]!r}"
+            f"{name.rsplit('.', 1)[-1]}[{condition}]: {text[:200]!r}"
             for name, condition, text in self.causes
         )
 
