@@ -23,7 +23,7 @@ from .logs import (
 )
 from .sources import SourceLog, read_source_log
 from .state import State, read_state
-from .store import open_store
+from .store import as_store
 
 if TYPE_CHECKING:
     import os
@@ -151,7 +151,7 @@ def looks_async(offsets: BatchLog, commits: BatchLog, state: State) -> bool:
 
 def read_checkpoint(place: str | os.PathLike[str] | Store, **options: Any) -> Checkpoint:
     """Read the checkpoint at a path, a URL or in a store; raises only CannotLookError."""
-    store = place if hasattr(place, "list") else open_store(place, **options)
+    store = as_store(place, **options)
     problems: list[Problem] = []
     names = frozenset(entry.name for entry in store.list())
     offsets, commits = (_read_log(store, name, names) for name in ("offsets", "commits"))

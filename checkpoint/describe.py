@@ -28,7 +28,7 @@ _OPERATORS = {
     "FlatMapGroupsWithState": "flatMapGroupsWithState",
     "FlatMapGroupsInPandasWithState": "applyInPandasWithState",
     "TransformWithState": "transformWithStateExec",
-    "TransformWithStateInPandas": "transformWithStateInPandasExec",
+    "TransformWithStateInPandas": "transformWithStateInPandasExec",  # 4.0's name of the node
     "TransformWithStateInPySpark": "transformWithStateInPySparkExec",
 }
 _FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml", "binaryfile")
@@ -59,7 +59,9 @@ def describe(
         output=None if output is None else mask(output),
         output_mode=output_mode,
         trigger=trigger,
-        async_progress=None if options is None else wanted.get("asyncprogresstrackingenabled") == "true",
+        async_progress=None
+        if options is None
+        else wanted.get("asyncprogresstrackingenabled") == "true",
     )
 
 
@@ -104,7 +106,9 @@ def _describe_v1(node: Any) -> SourceDescription:
 def _describe_v2(node: Any) -> SourceDescription:
     given = node.extraOptions()
     options = {str(key): str(given.get(key)) for key in given.keySet().toArray()}
-    return SourceDescription(_kind(str(node.sourceName())), None, _places(options), _masked(options))
+    return SourceDescription(
+        _kind(str(node.sourceName())), None, _places(options), _masked(options)
+    )
 
 
 def _kind(name: str) -> str:
@@ -147,6 +151,8 @@ def _describe_operator(node: Any) -> OperatorDescription:
     if kind.startswith("Deduplicate"):
         keys = _items(node.keys())
         return OperatorDescription(_OPERATORS[kind], _types(keys), None, [k.sql() for k in keys])
+    if kind == "TransformWithStateInPySpark" and str(node.userFacingDataType()) == "pandas":
+        return OperatorDescription(_OPERATORS["TransformWithStateInPandas"])
     return OperatorDescription(_OPERATORS[kind])
 
 

@@ -113,16 +113,20 @@ def missing_state(file: str, line: str) -> Failure:
     """A state file that loading the needed version takes is not there."""
     when = "in the tasks, after the offsets of the batch were written"
     if at_least(line, "4.0"):
-        kind = "READ_DELTA_FILE_NOT_EXISTS" if file.endswith(".delta") else "READ_STREAMING_STATE_FILE"
+        kind = (
+            "READ_DELTA_FILE_NOT_EXISTS" if file.endswith(".delta") else "READ_STREAMING_STATE_FILE"
+        )
         return Failure(f"CANNOT_LOAD_STATE_STORE.CANNOT_{kind}", file, file, when)
     return Failure("FileNotFoundException", file, file, when)
 
 
-def broken_state(file: str, line: str) -> Failure:
-    """A state file that is there and can't be loaded."""
+def broken_state(file: str, line: str, *, lacks_sst: bool = False) -> Failure:
+    """A state file that is there and can't be loaded, or a snapshot that lacks an SST file."""
     when = "in the tasks, after the offsets of the batch were written"
     if at_least(line, "4.0"):
         return Failure("CANNOT_LOAD_STATE_STORE.UNCATEGORIZED", "", file, when)
+    if lacks_sst:
+        return Failure("FileNotFoundException", ".sst", file, when)
     error = "NoSuchFileException" if file.endswith(".zip") else "EOFException"
     return Failure(error, "", file, when)
 
@@ -162,7 +166,9 @@ def operator_mismatch() -> Failure:
 
 def missing_operator_state(operator: int, line: str) -> Failure:
     """An operator that never wrote state (3.5 does not compare operators, it misses files)."""
-    return Failure("FileNotFoundException", f"state/{operator}/", f"state/{operator}", "in the tasks")
+    return Failure(
+        "FileNotFoundException", f"state/{operator}/", f"state/{operator}", "in the tasks"
+    )
 
 
 def schema_mismatch(part: str, line: str) -> Failure:

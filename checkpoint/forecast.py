@@ -18,7 +18,7 @@ from .sinks import SINKS, Sink, find_sink
 from .sources import MOST_PATHS, SourceRange, measure_range, read_paths
 from .source_checks import log_offset
 from .start import Start, find_start
-from .state_checks import StateNeed, check_state
+from .state_checks import StateNeed, check_state, foreign_schema_paths
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -101,7 +101,9 @@ def forecast(checkpoint: Checkpoint, restart: Restart | None = None) -> Forecast
         state=tuple(needs),
         sink=sink.name if sink else restart.sink,
         sink_effect=_sink_effect(start, sink, restart),
-        sink_effects={} if sink or not start.replayed else {k: v.sentence for k, v in SINKS.items()},
+        sink_effects={}
+        if sink or not start.replayed
+        else {k: v.sentence for k, v in SINKS.items()},
         assumptions=_assume(checkpoint, restart, start, ranges),
         notes=start.notes,
     )
@@ -193,9 +195,20 @@ def _with_state(
             failure = failures.missing_state(need.missing[0], line)
             return needs, msgspec.structs.replace(start, failure=failure)
         if need.broken:
-            failure = failures.broken_state(need.broken[0].partition(": ")[0], line)
+            file, _, what = need.broken[0].partition(": ")
+            failure = failures.broken_state(file, line, lacks_sst=what.startswith("needs "))
             return needs, msgspec.structs.replace(start, failure=failure)
-    return needs, start
+    return needs, _with_foreign_schemas(checkpoint, start)
+
+
+def _with_foreign_schemas(checkpoint: Checkpoint, start: Start) -> Start:
+    """transformWithState names its schema files by absolute paths; a move leaves them behind."""
+    paths = foreign_schema_paths(checkpoint)
+    if not paths or start.unknown:
+        return start
+    reason = f"whether {paths[0]} is still there: the checkpoint was moved or copied from there"
+    note = "the start fails with FileNotFoundException when it is gone"
+    return msgspec.structs.replace(start, unknown=reason, notes=(*start.notes, note))
 
 
 def _look_at_format(checkpoint: Checkpoint, restart: Restart) -> Failure | None:
@@ -251,9 +264,21 @@ def _judge(
     skipped = _skipped_by_sink(restart, start, sink)
     if skipped:
         return LOSS, skipped
+    if start.batch == 0 and not (start.replayed or start.duplicates):
+        return _judge_first(restart, sink)
     if not (start.replayed or start.duplicates):
         return (DUPLICATES, start.notes[0]) if _goes_back(start) else (SAFE, "")
     return _judge_replay(start, sink, restart)
+
+
+def _judge_first(restart: Restart, sink: Sink | None) -> tuple[str, str]:
+    """An empty checkpoint: a first start, or one whose checkpoint was deleted."""
+    if sink and (sink.name in ("memory", "console", "noop") or restart.sink_batches == -1):
+        return SAFE, "a first start"
+    return (
+        UNKNOWN,
+        "whether an earlier run has written to the sink: everything is read from the start",
+    )
 
 
 def _goes_back(start: Start) -> bool:
@@ -306,7 +331,9 @@ def _assume(
     if restart.stateful is None and not checkpoint.state.operators and checkpoint.latest:
         found.append("the query has no stateful operator (there is no state in the checkpoint)")
     if restart.sources is None and checkpoint.latest:
-        found.append(f"the code still has {len(checkpoint.latest.sources)} source(s), in this order")
+        found.append(
+            f"the code still has {len(checkpoint.latest.sources)} source(s), in this order"
+        )
     if checkpoint.mode == "async" and restart.async_progress is None:
         found.append("async progress tracking is on again; without it the start fails")
     if checkpoint.mode == "continuous":

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from .failures import Failure
     from .state import Operator
 
-ALLOWED, IGNORED, WRONG, FAILING, UNTOLD = "allowed", "ignored", "silently wrong", "fails", "unknown"
+ALLOWED, IGNORED, WRONG, FAILING, UNTOLD = (
+    "allowed",
+    "ignored",
+    "silently wrong",
+    "fails",
+    "unknown",
+)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -93,15 +99,17 @@ def restart_of(plan: Description, line: str, sink_batches: int | None = None) ->
     )
 
 
-def _judge(
-    expected: Forecast, findings: tuple[Finding, ...]
-) -> tuple[str, str, Failure | None]:
+def _judge(expected: Forecast, findings: tuple[Finding, ...]) -> tuple[str, str, Failure | None]:
     """The worst of the forecast and the findings; what stops the start first comes first."""
     if expected.failure and not _later(expected):
         return expected.verdict, expected.reason, expected.failure
     for finding in findings:
         if finding.effect == FAILING:
-            return FAILS, finding.failure.error if finding.failure else finding.what, finding.failure
+            return (
+                FAILS,
+                finding.failure.error if finding.failure else finding.what,
+                finding.failure,
+            )
     if expected.failure:
         return expected.verdict, expected.reason, expected.failure
     for finding in findings:
@@ -167,7 +175,7 @@ def _compare_schema(old: Operator, new: OperatorDescription, line: str) -> list[
     for part, types in (("key", new.key_types), ("value", new.value_types)):
         logged = old.schema.types(part)
         if types is None:
-            if part == "key":
+            if part == "key" and not old.keyless:
                 what = f"the types of the {part} of {new.name}"
                 findings.append(Finding("state schema", UNTOLD, what))
             continue

@@ -52,7 +52,11 @@ def check_range(
 ) -> Failure | None:
     """Whether a file source's log has every entry between two offsets."""
     if recognise(end) != "file":
-        if end is not None and recognise(start) != "unknown" and isinstance(decode_offset(end), str):
+        if (
+            end is not None
+            and recognise(start) != "unknown"
+            and isinstance(decode_offset(end), str)
+        ):
             return failures.bad_log_file("offsets", Flaw.BAD_JSON, line)
         return None
     first, last = log_offset(start) + 1, log_offset(end)

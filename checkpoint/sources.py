@@ -81,7 +81,8 @@ class LoggedFile(msgspec.Struct, frozen=True):
 def read_source_log(store: Store, source: str) -> SourceLog:
     """List `sources/<id>/` without opening anything."""
     folder = f"sources/{source}"
-    plain, compact = set(), set()
+    plain: set[int] = set()
+    compact: set[int] = set()
     for entry in store.list(folder):
         if entry.is_dir:
             continue

@@ -82,7 +82,9 @@ def _start_from_nothing(checkpoint: Checkpoint, line: str) -> Start:
     if checkpoint.state.operators:
         notes.append("state/ of an earlier run is left; its versions will be overwritten from 1 on")
     if any(log.latest is not None for log in checkpoint.sources.values()):
-        notes.append("no batch is planned, so everything is read again, a file source's files at once")
+        notes.append(
+            "no batch is planned, so everything is read again, a file source's files at once"
+        )
     return Start(batch=0, notes=tuple(notes), duplicates=bool(notes))
 
 

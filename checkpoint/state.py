@@ -51,9 +51,9 @@ class Operator(msgspec.Struct, frozen=True):
     @property
     def keyless(self) -> bool:
         """Whether everything goes to one partition: a global aggregate, or a limit."""
-        if self.name == "globalLimit":
-            return True
-        return self.schema is not None and not self.schema.key.get("fields")
+        if self.name == "globalLimit" or self.schema is None:
+            return self.name == "globalLimit"
+        return all(kind == "void" for kind in self.schema.types("key"))
 
 
 class State(msgspec.Struct, frozen=True):

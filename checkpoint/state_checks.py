@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,9 @@ class StateNeed(msgspec.Struct, frozen=True):
 def check_state(checkpoint: Checkpoint, version: int) -> list[StateNeed]:
     """For each operator, whether `version` can be loaded in every partition and store."""
     budget = [MOST_FILES]
-    return [_check_operator(checkpoint, each, version, budget) for each in checkpoint.state.operators]
+    return [
+        _check_operator(checkpoint, each, version, budget) for each in checkpoint.state.operators
+    ]
 
 
 def _check_operator(
@@ -121,6 +124,29 @@ def _ids_of(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]] | 
     return found
 
 
+def foreign_schema_paths(checkpoint: Checkpoint) -> list[str]:
+    """Schema files that the operators name and that are not files of this checkpoint.
+
+    Decided by their place inside a checkpoint and by listing ours: nothing outside is looked at.
+    """
+    own = _place(checkpoint.store.root)
+    return [
+        path
+        for operator in checkpoint.state.operators
+        for store in (operator.info.stores if operator.info else ())
+        for path in store.schema_paths
+        if not _place(path).startswith(f"{own}/state/")
+    ]
+
+
+def _place(path: str) -> str:
+    """A path or URL without its scheme, absolute, to compare what Spark and people write."""
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme.isalnum() and len(scheme) > 1:
+        return "/" + rest.strip("/")
+    return os.path.realpath(path)
+
+
 def _look(
     checkpoint: Checkpoint, files: tuple[str, ...], budget: list[int], unproved: list[str]
 ) -> list[str]:
@@ -173,7 +199,15 @@ def _zip_flaw(file: str, data: bytes, checkpoint: Checkpoint) -> str | None:
             if archive.getinfo("metadata").file_size > LARGEST_ENTRY:
                 return None
             text = archive.read("metadata").decode("utf-8", "replace")
-    except (zipfile.BadZipFile, KeyError, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        OSError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ):
         return "is no zip with a metadata entry"
     folder = file.rsplit("/", 1)[0]
     there = {entry.name for entry in checkpoint.store.list(f"{folder}/SSTs")}

@@ -75,7 +75,9 @@ def parse_operator(data: bytes) -> OperatorInfo:
         stores = tuple(_store(each) for each in content["stateStoreInfo"])
         about = content["operatorInfo"]
         properties = json.loads(content.get("operatorPropertiesJson") or "{}")
-        return OperatorInfo(int(about["operatorId"]), str(about["operatorName"]), stores, properties)
+        return OperatorInfo(
+            int(about["operatorId"]), str(about["operatorName"]), stores, properties
+        )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadFileError(Flaw.BAD_JSON, str(error)[:80]) from error
 

@@ -49,6 +49,10 @@ class Store(Protocol):
         """
         ...
 
+    def modified(self, path: str) -> float | None:
+        """When a file was last written (seconds since 1970); None when it can't be known."""
+        ...
+
 
 def open_store(place: str | os.PathLike[str], **options: Any) -> Store:
     """The store of a path or URL; raises CannotLookError when nothing is there."""
@@ -59,6 +63,11 @@ def open_store(place: str | os.PathLike[str], **options: Any) -> Store:
     if len(scheme) > 1:  # one letter is a drive of Windows
         return RemoteStore(text, **options)
     return LocalStore(text)
+
+
+def as_store(place: str | os.PathLike[str] | Store, **options: Any) -> Store:
+    """The store itself, or the one of a path or URL."""
+    return open_store(place, **options) if isinstance(place, (str, os.PathLike)) else place
 
 
 def _check(path: str) -> str:
@@ -96,12 +105,21 @@ class LocalStore:
                 if not stat.S_ISREG(about.st_mode):
                     raise RefusedError(f"{path}: is not a plain file")
                 if about.st_size > limit:
-                    raise RefusedError(f"{path}: {about.st_size} bytes are more than the {limit} read")
+                    raise RefusedError(
+                        f"{path}: {about.st_size} bytes are more than the {limit} read"
+                    )
                 return file.read(limit + 1)[:limit]
         except OSError as error:
             if error.errno in _GONE:
                 raise MissingFileError(f"{path}: is not there") from error
             raise CannotLookError(f"{path}: {error.strerror}") from error
+
+    def modified(self, path: str) -> float | None:
+        """When a file was last written, by its own directory entry."""
+        try:
+            return os.stat(self._inside(path), follow_symlinks=False).st_mtime  # noqa: PTH116
+        except (OSError, RefusedError):
+            return None
 
     def _inside(self, path: str) -> str:
         real = os.path.realpath(os.path.join(self._real, _check(path)))  # noqa: PTH118
@@ -156,7 +174,11 @@ class RemoteStore:
             raise CannotLookError(f"{path or self.root}: {error}") from error
         entries = [_remote_entry(each) for each in found]
         own = place.rsplit("/", 1)[-1]
-        return [entry for entry in entries if entry.name and not (entry.name == own and _is_self(found, place))]
+        return [
+            entry
+            for entry in entries
+            if entry.name and not (entry.name == own and _is_self(found, place))
+        ]
 
     def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         """Read a small file: its size is asked for before its content."""
@@ -175,6 +197,13 @@ class RemoteStore:
             raise RefusedError(f"{path}: is larger than the {limit} bytes read")
         return data
 
+    def modified(self, path: str) -> float | None:
+        """When a file was last written, where the driver says it."""
+        try:
+            return _remote_entry(self._files.info(self._place(path))).modified
+        except (OSError, RefusedError):
+            return None
+
     def _place(self, path: str) -> str:
         return f"{self._base}/{_check(path)}".rstrip("/") if path else self._base
 
@@ -186,7 +215,12 @@ def _is_self(found: list[dict[str, Any]], place: str) -> bool:
 
 def _remote_entry(about: dict[str, Any]) -> Entry:
     name = str(about["name"]).rstrip("/").rsplit("/", 1)[-1]
-    when = about.get("LastModified") or about.get("mtime") or about.get("updated") or about.get("created")
+    when: Any = (
+        about.get("LastModified")
+        or about.get("mtime")
+        or about.get("updated")
+        or about.get("created")
+    )
     if hasattr(when, "timestamp"):
         when = when.timestamp()
     modified = float(when) if isinstance(when, (int, float)) else None
@@ -227,3 +261,7 @@ class MemoryStore:
         if len(self.files[path]) > limit:
             raise RefusedError(f"{path}: is larger than the {limit} bytes read")
         return self.files[path]
+
+    def modified(self, path: str) -> float | None:
+        """A dict has no clock."""
+        return None

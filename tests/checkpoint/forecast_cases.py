@@ -47,7 +47,9 @@ def bases() -> dict[str, Base]:
         Base("plain", "plain"),
         Base("two-sources", "two-sources"),
         Base("offsets-v2", "two-sources", conf=v2, lines=("4.2", "4.3")),
-        Base("rate", "rate-micro-batch", run={"trigger": {"processingTime": "0 seconds"}, "until": 3}),
+        Base(
+            "rate", "rate-micro-batch", run={"trigger": {"processingTime": "0 seconds"}, "until": 3}
+        ),
         Base("async", "rate-micro-batch", run=async_run),
         Base("parquet", "plain", run={"sink": "parquet"}),
         Base("memory", "count-by-key", run={"sink": "memory", "mode": "complete"}),
@@ -176,10 +178,20 @@ def log_cases() -> list[Case]:
         Case("last offset: no source line", "plain", cut("offsets/3", 2)),
         Case("last offset: garbage version", "plain", put("offsets/3", "garbage\n{}\n-")),
         Case("last offset: newer version", "plain", replace("offsets/3", "v1\n", "v9\n")),
-        Case("last offset: garbage metadata", "plain", put("offsets/3", 'v1\n{nope\n{"logOffset":3}')),
+        Case(
+            "last offset: garbage metadata", "plain", put("offsets/3", 'v1\n{nope\n{"logOffset":3}')
+        ),
         Case("last offset: no metadata", "plain", put("offsets/3", 'v1\n\n{"logOffset":3}')),
-        Case("last offset: void source", "plain", lambda p: p.write("offsets/3", f"v1\n{p.line('offsets/3', 1)}\n-")),
-        Case("last offset: garbage source", "plain", lambda p: p.write("offsets/3", f"v1\n{p.line('offsets/3', 1)}\nnope")),
+        Case(
+            "last offset: void source",
+            "plain",
+            lambda p: p.write("offsets/3", f"v1\n{p.line('offsets/3', 1)}\n-"),
+        ),
+        Case(
+            "last offset: garbage source",
+            "plain",
+            lambda p: p.write("offsets/3", f"v1\n{p.line('offsets/3', 1)}\nnope"),
+        ),
         Case("offset before the last empty", "plain", put("offsets/2", "")),
         Case("last commit empty", "plain", put("commits/3", "")),
         Case("last commit: garbage", "plain", put("commits/3", "v1\n{nope")),
@@ -192,12 +204,37 @@ def log_cases() -> list[Case]:
         Case("offsets removed, commits kept", "plain", lose("offsets"), quick=True),
         Case("offsets and commits removed", "plain", lose("offsets", "commits")),
         Case("everything removed", "plain", lose("offsets", "commits", "sources", "metadata")),
-        Case("junk and temp files", "plain", both(put("offsets/.4.aa.tmp", "x"), put("offsets/readme", "x"), put("commits/.3.b.tmp", ""))),
-        Case("Trigger.Once on an uncommitted batch", "plain", uncommitted, run={"trigger": {"once": True}}),
+        Case(
+            "junk and temp files",
+            "plain",
+            both(
+                put("offsets/.4.aa.tmp", "x"),
+                put("offsets/readme", "x"),
+                put("commits/.3.b.tmp", ""),
+            ),
+        ),
+        Case(
+            "Trigger.Once on an uncommitted batch",
+            "plain",
+            uncommitted,
+            run={"trigger": {"once": True}},
+        ),
         Case("rate: untouched", "rate", nothing, run={"trigger": {"availableNow": True}}),
-        Case("rate: last commit lost", "rate", lambda p: p.remove(f"commits/{latest(p, 'commits')}"), run={"trigger": {"once": True}}),
-        Case("async, started with async", "async", nothing, run=bases()["async"].run | {"until": 60}),
-        Case("async, started without", "async", nothing, run={"sink": "noop", "trigger": {"once": True}, "options": {}}),
+        Case(
+            "rate: last commit lost",
+            "rate",
+            lambda p: p.remove(f"commits/{latest(p, 'commits')}"),
+            run={"trigger": {"once": True}},
+        ),
+        Case(
+            "async, started with async", "async", nothing, run=bases()["async"].run | {"until": 60}
+        ),
+        Case(
+            "async, started without",
+            "async",
+            nothing,
+            run={"sink": "noop", "trigger": {"once": True}, "options": {}},
+        ),
         Case("offset log v2", "offsets-v2", nothing, lines=("4.2", "4.3")),
         Case("offset log v2, last commit lost", "offsets-v2", uncommitted, lines=("4.2", "4.3")),
     ]
@@ -216,10 +253,17 @@ def source_cases() -> list[Case]:
         Case("source log: last entry empty", "plain", put("sources/0/3", "")),
         Case("source log: last entry garbage", "plain", put("sources/0/3", "v1\n{nope")),
         Case("source log: newer version", "plain", replace("sources/0/3", "v1\n", "v9\n")),
-        Case("source log: last entry lost, batch uncommitted", "plain", lose("sources/0/3", "commits/3")),
+        Case(
+            "source log: last entry lost, batch uncommitted",
+            "plain",
+            lose("sources/0/3", "commits/3"),
+        ),
         Case("source log removed", "plain", lose("sources")),
-        Case("input file of the uncommitted batch lost", "plain", both(lose("commits/3"), replace("sources/0/3", "f3.json", "gone.json"))),
-        Case("input file of a committed batch lost", "plain", replace("sources/0/2", "f2.json", "gone.json")),
+        Case(
+            "input file of the uncommitted batch lost",
+            "plain",
+            both(lose("commits/3"), replace("sources/0/3", "f3.json", "gone.json")),
+        ),
         Case("a source added", "plain", nothing, query="two-sources", quick=True),
         Case("a source removed", "two-sources", nothing, query="plain"),
         Case("two sources swapped", "two-sources", nothing, query="swapped-sources"),
@@ -235,7 +279,12 @@ def sink_cases() -> list[Case]:
     return [
         Case("untouched", "parquet", nothing, quick=True),
         Case("last commit lost", "parquet", lose("commits/3"), quick=True),
-        Case("new checkpoint on the old output", "parquet", lose("offsets", "commits", "sources", "metadata")),
+        Case(
+            "new checkpoint on the old output",
+            "parquet",
+            lose("offsets", "commits", "sources", "metadata"),
+            query="at-once",
+        ),
         Case("foreachBatch becomes a file sink", "plain", nothing, run={"sink": "parquet"}),
         Case("complete mode, untouched", "memory", nothing),
         Case("complete mode, last commit lost", "memory", lose("commits/3")),
@@ -247,7 +296,11 @@ def sink_cases() -> list[Case]:
 def state_cases() -> list[Case]:
     """State stores: 4.6 and 4.7 of the facts, for each provider."""
     every: list[Case] = []
-    for base, suffix in (("agg-hdfs", "delta"), ("agg-rocksdb", "zip"), ("agg-changelog", "changelog")):
+    for base, suffix in (
+        ("agg-hdfs", "delta"),
+        ("agg-rocksdb", "zip"),
+        ("agg-changelog", "changelog"),
+    ):
         quick = base == "agg-rocksdb"
         every += [
             Case("untouched", base, nothing),
@@ -255,8 +308,16 @@ def state_cases() -> list[Case]:
             Case("last two commits lost", base, lose("commits/3", "commits/2")),
             Case("needed state file lost", base, lose(f"state/0/1/4.{suffix}"), quick=quick),
             Case("older state file lost", base, lose(f"state/0/1/2.{suffix}")),
-            Case("state file of the replayed batch lost", base, lose("commits/3", f"state/0/0/3.{suffix}")),
-            Case("state file after the replayed batch lost", base, lose("commits/3", f"state/0/0/4.{suffix}")),
+            Case(
+                "state file of the replayed batch lost",
+                base,
+                lose("commits/3", f"state/0/0/3.{suffix}"),
+            ),
+            Case(
+                "state file after the replayed batch lost",
+                base,
+                lose("commits/3", f"state/0/0/4.{suffix}"),
+            ),
             Case("needed state file truncated", base, truncate(f"state/0/0/4.{suffix}")),
             Case("needed state file empty", base, put(f"state/0/0/4.{suffix}", b"")),
             Case("one partition removed", base, lose("state/0/1")),
@@ -264,8 +325,17 @@ def state_cases() -> list[Case]:
             Case("operator removed from state", base, lose("state/0")),
             Case("state schema lost", base, lose("state/0/0/_metadata")),
             Case("offsets and commits removed, state kept", base, lose("offsets", "commits")),
-            Case("partitions edited in the log", base, replace("offsets/3", 'shuffle.partitions":"2"', 'shuffle.partitions":"3"')),
-            Case("session asks for 5 partitions", base, nothing, conf={"spark.sql.shuffle.partitions": "5"}),
+            Case(
+                "partitions edited in the log",
+                base,
+                replace("offsets/3", 'shuffle.partitions":"2"', 'shuffle.partitions":"3"'),
+            ),
+            Case(
+                "session asks for 5 partitions",
+                base,
+                nothing,
+                conf={"spark.sql.shuffle.partitions": "5"},
+            ),
             Case("another key", base, nothing, query="count-by-number"),
             Case("a key added", base, nothing, query="count-by-two-keys"),
             Case("another aggregate", base, nothing, query="sum-by-key"),
@@ -280,18 +350,32 @@ def provider_cases() -> list[Case]:
     """Another provider in the session; checkpoint format v2."""
     other = {f"{PREFIX}providerClass": ROCKSDB}
     return [
-        Case("everything but metadata removed", "agg-hdfs", lose("offsets", "commits", "state", "sources")),
+        Case(
+            "everything but metadata removed",
+            "agg-hdfs",
+            lose("offsets", "commits", "state", "sources"),
+        ),
         Case("operator metadata lost", "agg-hdfs", lose("state/0/_metadata"), lines=FROM_4),
         Case("session asks for RocksDB", "agg-hdfs", nothing, conf=other),
-        Case("session asks for HDFS", "agg-rocksdb", nothing, conf={f"{PREFIX}providerClass": HDFS}),
+        Case(
+            "session asks for HDFS", "agg-rocksdb", nothing, conf={f"{PREFIX}providerClass": HDFS}
+        ),
         Case("changelog turned off", "agg-changelog", nothing, conf=PROVIDERS["rocksdb"]),
         Case("changelog turned on", "agg-rocksdb", nothing, conf=PROVIDERS["changelog"]),
         Case("format v2, asked for again", "agg-v2", nothing, lines=FROM_4),
         Case("format v2, last commit lost", "agg-v2", lose("commits/3"), lines=FROM_4),
-        Case("format v2, not asked for", "agg-v2", nothing, conf=PROVIDERS["changelog"], lines=FROM_4),
+        Case(
+            "format v2, not asked for", "agg-v2", nothing, conf=PROVIDERS["changelog"], lines=FROM_4
+        ),
         Case("format v2, live file lost", "agg-v2", lose_version(4), lines=FROM_4),
         Case("format v2, older file lost", "agg-v2", lose_version(2), lines=FROM_4),
-        Case("format v2 asked for on v1", "agg-changelog", nothing, conf=PROVIDERS["v2"], lines=FROM_4),
+        Case(
+            "format v2 asked for on v1",
+            "agg-changelog",
+            nothing,
+            conf=PROVIDERS["v2"],
+            lines=FROM_4,
+        ),
     ]
 
 
@@ -303,16 +387,32 @@ def operator_cases() -> list[Case]:
         Case("untouched", "limit", nothing),
         Case("untouched", "windowed", nothing),
         Case("keys reordered", "agg-hdfs", nothing, query="windowed"),
-        Case("moved whole", "transform", nothing, lines=("4.3",)),
+        Case("copied whole", "transform", nothing, lines=("4.3",)),
+        Case(
+            "moved whole",
+            "transform",
+            replace("state/0/_metadata/v2/0", "/transform/checkpoint", "/old/checkpoint"),
+            lines=("4.3",),
+        ),
     ]
     for provider, suffix in (("hdfs", "delta"), ("rocksdb", "zip")):
         store = f"state/0/1/right-keyToNumValues/4.{suffix}"
         every += [
             Case("untouched", f"join-{provider}", nothing),
-            Case("last commit lost", f"join-{provider}", lambda p: p.remove(f"commits/{latest(p, 'commits')}")),
+            Case(
+                "last commit lost",
+                f"join-{provider}",
+                lambda p: p.remove(f"commits/{latest(p, 'commits')}"),
+            ),
             Case("one store's file lost", f"join-{provider}", lose(store)),
             Case("untouched", f"dedup-{provider}", nothing),
-            Case("other duplicate columns", f"dedup-{provider}", nothing, query="count-of-distinct", run={"mode": "update"}),
+            Case(
+                "other duplicate columns",
+                f"dedup-{provider}",
+                nothing,
+                query="count-of-distinct",
+                run={"mode": "update"},
+            ),
         ]
     return every
 

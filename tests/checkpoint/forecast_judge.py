@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from forecast_lab import Laboratory
     from forecast_spark import Outcome
 
-STATELESS = ("plain", "filtered", "projected")
+STATELESS = ("plain", "at-once", "filtered", "projected")
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,15 @@ def find_disagreements(
     """Everything in which the forecast was wrong."""
     wrong = []
     batches = expected_batches(expected)
-    if outcome.batches[: len(batches)] != batches or (outcome.failed and outcome.batches != batches):
+    if outcome.batches[: len(batches)] != batches or (
+        outcome.failed and outcome.batches != batches
+    ):
         wrong.append(f"batches {batches} foreseen, {outcome.batches} ran")
     failure = expected.forecast.failure
     if bool(failure) != outcome.failed:
-        wrong.append(f"foreseen {expected.verdict} {expected.reason}, Spark: {outcome.error() or 'fine'}")
+        wrong.append(
+            f"foreseen {expected.verdict} {expected.reason}, Spark: {outcome.error() or 'fine'}"
+        )
     elif failure and not names(failure, outcome):
         wrong.append(f"error {failure} foreseen, Spark: {outcome.error()}")
     rows = expected_rows(expected)
@@ -155,7 +159,9 @@ def tell(expected: Preflight) -> str:
 
 def tell_fact(outcome: Outcome) -> str:
     """What Spark did in one cell."""
-    ran = " ".join(f"{batch}:{rows}" for batch, rows in zip(outcome.batches[:6], outcome.rows, strict=False))
+    ran = " ".join(
+        f"{batch}:{rows}" for batch, rows in zip(outcome.batches[:6], outcome.rows, strict=False)
+    )
     if not outcome.failed:
         return f"ran {ran}"
     name, condition, _ = next(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,7 @@ def open_session(warehouse: Path) -> Any:
     """The one session of a test run."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -116,6 +118,11 @@ def shape(make: Callable[[Any, Path], Any]) -> Callable[[Any, Path], Any]:
 @shape
 def plain(spark: Any, folder: Path) -> Any:
     return read_files(spark, folder)
+
+
+@shape
+def at_once(spark: Any, folder: Path) -> Any:
+    return read_files(spark, folder, maxFilesPerTrigger="100")
 
 
 @shape
