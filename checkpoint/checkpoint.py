@@ -8,6 +8,7 @@ finding, never an exception.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .errors import CheckpointError, MissingFileError
@@ -61,8 +62,7 @@ class BatchLog:
 
     def gaps(self) -> list[tuple[int, int]]:
         """Ranges of ids that are missing between the first and the last."""
-        pairs = zip(self.ids, self.ids[1:], strict=False)
-        return [(low + 1, high - 1) for low, high in pairs if high > low + 1]
+        return [(low + 1, high - 1) for low, high in pairwise(self.ids) if high > low + 1]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .render_remedies import render_difference, render_findings, render_plan, re
 from .report import make_report
 from .sink_log import read_sink_batches
 from .sinks import SINKS
-from .wording import to_json
+from .wording import mask_lines, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,7 @@ def _circumstances(args: argparse.Namespace) -> Restart:
 
 
 def _print(args: argparse.Namespace, record: Any, text: str) -> None:
-    sys.stdout.write(f"{to_json(record) if args.json else mask(text)}\n")
+    sys.stdout.write(f"{to_json(record) if args.json else mask_lines(text)}\n")
 
 
 def _status(verdict: str) -> int:

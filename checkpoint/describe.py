@@ -118,7 +118,7 @@ def _kind(name: str) -> str:
 
 def _scala_map(given: Any) -> dict[str, str]:
     pairs = _items(given.toSeq())
-    return {str(pair._1()): str(pair._2()) for pair in pairs}
+    return {str(pair.productElement(0)): str(pair.productElement(1)) for pair in pairs}
 
 
 def _places(options: dict[str, str]) -> list[str] | None:

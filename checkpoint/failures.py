@@ -68,7 +68,7 @@ def bad_log_file(file: str, flaw: Flaw, line: str, *, commit: bool = False) -> F
     return Failure("an error while reading", "", file)
 
 
-def bad_metadata(flaw: Flaw, line: str) -> Failure:
+def bad_metadata(flaw: Flaw) -> Failure:
     """The query's identity can't be read."""
     if flaw is Flaw.MISSING:
         return Failure("STREAMING_CHECKPOINT_MISSING_METADATA_FILE", "", "metadata")
@@ -131,7 +131,7 @@ def broken_state(file: str, line: str, *, lacks_sst: bool = False) -> Failure:
     return Failure(error, "", file, when)
 
 
-def missing_state_directory(line: str, version: int) -> Failure:
+def missing_state_directory(line: str) -> Failure:
     """A stateful query over a checkpoint without its state."""
     if at_least(line, "4.2"):
         error = "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY"
@@ -164,7 +164,7 @@ def operator_mismatch() -> Failure:
     return Failure(error, "", "state", "after the offsets of the batch were written")
 
 
-def missing_operator_state(operator: int, line: str) -> Failure:
+def missing_operator_state(operator: int) -> Failure:
     """An operator that never wrote state (3.5 does not compare operators, it misses files)."""
     return Failure(
         "FileNotFoundException", f"state/{operator}/", f"state/{operator}", "in the tasks"
@@ -180,7 +180,7 @@ def schema_mismatch(part: str, line: str) -> Failure:
     return Failure("StateSchemaNotCompatible", "", file, "in the tasks", names)
 
 
-def other_source(before: str, now: str, line: str) -> Failure:
+def other_source(now: str) -> Failure:
     """An offset that the new kind of source can't read; each kind has an error of its own."""
     if now == "rate-micro-batch":
         return Failure("MappingException", "No usable value", "offsets")

@@ -15,8 +15,8 @@ from . import failures
 from .failures import Failure
 from .lines import DEFAULTS, NEWEST, PINNED, at_least
 from .sinks import SINKS, Sink, find_sink
-from .sources import MOST_PATHS, SourceRange, measure_range, read_paths
 from .source_checks import log_offset
+from .sources import MOST_PATHS, SourceRange, measure_range, read_paths
 from .start import Start, find_start
 from .state_checks import StateNeed, check_state, foreign_schema_paths
 
@@ -185,7 +185,7 @@ def _with_state(
     if stopped:
         return [], msgspec.structs.replace(start, failure=stopped)
     if restart.stateful and not checkpoint.state.operators:
-        failure = failures.missing_state_directory(line, start.batch)
+        failure = failures.missing_state_directory(line)
         return [], msgspec.structs.replace(start, failure=failure)
     if restart.stateful is False:
         return [], start
@@ -202,7 +202,7 @@ def _with_state(
 
 
 def _with_foreign_schemas(checkpoint: Checkpoint, start: Start) -> Start:
-    """transformWithState names its schema files by absolute paths; a move leaves them behind."""
+    """A transformWithState names its schema files by absolute paths; a move leaves them behind."""
     paths = foreign_schema_paths(checkpoint)
     if not paths or start.unknown:
         return start
@@ -323,11 +323,9 @@ def _assume(
     checkpoint: Checkpoint, restart: Restart, start: Start, ranges: tuple[SourceRange, ...]
 ) -> tuple[str, ...]:
     """What the verdict rests on and no file of the checkpoint proves."""
-    found = []
+    found: list[str] = []
     if start.replayed and start.batch is not None:
-        for each in ranges:
-            if not each.empty:
-                found.append(_serve(each))
+        found += [_serve(each) for each in ranges if not each.empty]
     if restart.stateful is None and not checkpoint.state.operators and checkpoint.latest:
         found.append("the query has no stateful operator (there is no state in the checkpoint)")
     if restart.sources is None and checkpoint.latest:

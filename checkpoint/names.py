@@ -5,6 +5,7 @@ For the agent, which lists both directories through Spark's own file system. Pur
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -55,9 +56,7 @@ def _find(
         ("offset-gap", "offsets", planned),
         ("commit-gap", "commits", committed),
     ):
-        gap = next(
-            (low + 1 for low, high in zip(ids, ids[1:], strict=False) if high > low + 1), None
-        )
+        gap = next((low + 1 for low, high in pairwise(ids) if high > low + 1), None)
         if gap is not None and not (sparse and len(ids) > 2):
             found.append((rule, f"{name}/{gap} is missing between batches that are there"))
     if committed and not planned:

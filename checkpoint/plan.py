@@ -65,7 +65,7 @@ def make_plan(
     everything = (
         _resume(checkpoint, seen),
         _replay(checkpoint, restart, span),
-        _backfill(checkpoint, restart, span),
+        _backfill(checkpoint, span),
         _reset(checkpoint, restart),
     )
     wanted = tuple(each for each in everything if goal in (None, each.goal))
@@ -185,7 +185,7 @@ def _replay(checkpoint: Checkpoint, restart: Restart, span: tuple[int, int] | No
     )
 
 
-def _backfill(checkpoint: Checkpoint, restart: Restart, span: tuple[int, int] | None) -> Goal:
+def _backfill(checkpoint: Checkpoint, span: tuple[int, int] | None) -> Goal:
     """Read a closed range as a batch job, beside the stream."""
     options = starting_options(checkpoint, span, end=True)
     if span is None or options is None:

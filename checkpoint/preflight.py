@@ -68,7 +68,7 @@ def preflight(
     line = spark or plan.spark or NEWEST
     expected = forecast(checkpoint, restart_of(plan, line, sink_batches))
     findings = (
-        *(Finding(*each) for each in compare_sources(checkpoint, plan, line)),
+        *(Finding(*each) for each in compare_sources(checkpoint, plan)),
         *_compare_operators(checkpoint, plan, line),
         *(
             Finding("pinned setting", IGNORED, f"{each.key}: {each.session} → {each.checkpoint}")
@@ -160,7 +160,7 @@ def _compare_names(
         return [Finding(rule, WRONG, what)]
     if len(new) > len(old):
         what = f"the checkpoint has state of {len(old)} operator(s), the code has {len(new)}"
-        return [Finding(rule, FAILING, what, failures.missing_operator_state(len(old), line))]
+        return [Finding(rule, FAILING, what, failures.missing_operator_state(len(old)))]
     if len(new) < len(old):
         what = f"state of {len(old) - len(new)} operator(s) is left behind"
         return [Finding(rule, WRONG, what)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row = tuple[str, str, str, "Failure | None"]
 
 
-def compare_sources(checkpoint: Checkpoint, plan: Description, line: str) -> Iterator[Row]:
+def compare_sources(checkpoint: Checkpoint, plan: Description) -> Iterator[Row]:
     """(rule, effect, what, failure) of each difference; nothing for a checkpoint without offsets."""
     latest = checkpoint.latest
     if latest is None:
@@ -35,7 +35,7 @@ def compare_sources(checkpoint: Checkpoint, plan: Description, line: str) -> Ite
         yield "number of sources", "fails", what, failures.source_count(before, now)
         return
     for logged, new in zip(latest.sources, plan.sources, strict=True):
-        yield from _compare_source(checkpoint, logged.source, logged.offset, new, line)
+        yield from _compare_source(checkpoint, logged.source, logged.offset, new)
 
 
 def _compare_named(checkpoint: Checkpoint, plan: Description) -> Iterator[Row]:
@@ -46,14 +46,14 @@ def _compare_named(checkpoint: Checkpoint, plan: Description) -> Iterator[Row]:
 
 
 def _compare_source(
-    checkpoint: Checkpoint, source: str, offset: str | None, new: SourceDescription, line: str
+    checkpoint: Checkpoint, source: str, offset: str | None, new: SourceDescription
 ) -> Iterator[Row]:
     kind = recognise(offset)
     if kind == "counter":
         kind = new.kind if new.kind in ("rate", "socket") else "rate or socket"
-    if kind != "unknown" and new.kind != kind:
+    if kind not in ("unknown", new.kind):
         what = f"source {source}: {kind} in the checkpoint, {new.kind} in the code"
-        yield "kind of source", "fails", what, failures.other_source(kind, new.kind, line)
+        yield "kind of source", "fails", what, failures.other_source(new.kind)
     elif kind == "file":
         yield from _compare_folder(checkpoint, source, new)
     elif kind == "kafka":

@@ -106,14 +106,14 @@ def _operator(each: OperatorReport) -> list[str]:
     versions = (
         "no version common to all"
         if each.versions is None
-        else f"versions {each.versions[0]}–{each.versions[1]}"
+        else f"versions {each.versions[0]}-{each.versions[1]}"
     )
     snapshot = "none" if each.oldest_snapshot is None else str(each.oldest_snapshot)
     stores = "" if each.stores == ("default",) else f", stores {', '.join(each.stores)}"
+    size = f"{each.files} files, {say_bytes(each.bytes)}"
     return [
         f"  {each.operator}  {each.name}  {each.provider or 'provider unknown'}",
-        f"     {each.partitions} partitions{stores}, {versions}, last snapshot {snapshot}, "
-        f"{each.files} files, {say_bytes(each.bytes)}",
+        f"     {each.partitions} partitions{stores}, {versions}, last snapshot {snapshot}, {size}",
     ]
 
 

@@ -49,9 +49,11 @@ def render_findings(findings: list[LintFinding]) -> str:
     lines: list[str] = []
     for root in dict.fromkeys(each.checkpoint for each in findings):
         lines.append(root)
-        for each in findings:
-            if each.checkpoint == root:
-                lines.append(f"  {'note' if each.harmless else 'WRONG':6} {each.rule}: {each.what}")
+        lines += [
+            f"  {'note' if each.harmless else 'WRONG':6} {each.rule}: {each.what}"
+            for each in findings
+            if each.checkpoint == root
+        ]
     return "\n".join(lines)
 
 

@@ -61,7 +61,7 @@ def _look_at_identity(checkpoint: Checkpoint, line: str) -> Start | None:
     ran_before = bool(checkpoint.offsets.ids or checkpoint.commits.ids)
     if problem.flaw is Flaw.MISSING and not (ran_before and at_least(line, "4.2")):
         return None
-    return Start(failure=failures.bad_metadata(problem.flaw, line))
+    return Start(failure=failures.bad_metadata(problem.flaw))
 
 
 def _start_from_nothing(checkpoint: Checkpoint, line: str) -> Start:
@@ -201,10 +201,8 @@ def _skipped_notes(checkpoint: Checkpoint, last: int) -> tuple[str, ...]:
     if checkpoint.mode == "async" or first >= last:
         return ()
     span = f"{first}" if first == last - 1 else f"{first} to {last - 1}"
-    return (
-        f"no commit for batch {span}, yet Spark takes everything before batch {last} for done: "
-        "if they never ran, their data is lost",
-    )
+    text = f"no commit for batch {span}, yet Spark takes everything before batch {last} for done"
+    return (f"{text}: if they never ran, their data is lost",)
 
 
 def _void_notes(checkpoint: Checkpoint, last: int) -> tuple[str, ...]:

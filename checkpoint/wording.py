@@ -47,10 +47,15 @@ def say_time(milliseconds: int | None) -> str:
 
 
 def say_spans(spans: list[tuple[int, int]], most: int = 5) -> str:
-    """`3, 7–9 and 12 more`."""
-    shown = [f"{low}" if low == high else f"{low}–{high}" for low, high in spans[:most]]
+    """`3, 7-9 and 12 more`."""
+    shown = [f"{low}" if low == high else f"{low}-{high}" for low, high in spans[:most]]
     rest = f" and {len(spans) - most} more" if len(spans) > most else ""
     return ", ".join(shown) + rest
+
+
+def mask_lines(text: str) -> str:
+    """A text of any length with its secrets masked, line by line."""
+    return "\n".join(mask(line) for line in text.split("\n"))
 
 
 def to_json(value: Any) -> str:

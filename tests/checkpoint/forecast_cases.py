@@ -94,9 +94,11 @@ class Place:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
     def text(self, name: str) -> str:
+        """What a file holds."""
         return (self.checkpoint / name).read_text()
 
     def line(self, name: str, number: int) -> str:
+        """One line of a file."""
         return self.text(name).split("\n")[number]
 
 
@@ -115,6 +117,7 @@ class Case:
 
     @property
     def id(self) -> str:
+        """Its name in the table."""
         return f"{self.base}: {self.name}"
 
 

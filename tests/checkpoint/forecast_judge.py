@@ -124,6 +124,7 @@ def expected_rows(expected: Preflight) -> int | None:
 
 
 def is_stateless(lab: Laboratory, case: Case) -> bool:
+    """Whether the rows written are the rows read."""
     query = case.query or lab.bases[case.base].query
     return query in (*STATELESS, "two-sources", "rate-micro-batch")
 

@@ -33,6 +33,7 @@ class Laboratory:
         return self.built[name]
 
     def build(self, base: Base) -> Place:
+        """Run the base's query to its end."""
         home = self.root / base.name
         place = Place(home / "checkpoint", home / "in", home / "out")
         second = place.folder.with_name("in-2")

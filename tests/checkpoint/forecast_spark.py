@@ -11,11 +11,11 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 ROWS = 3  # rows of each input file
 SCHEMA = "k STRING, v INT, t TIMESTAMP"
@@ -50,6 +50,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
+        """Whether Spark gave an error."""
         return bool(self.causes)
 
     def error(self) -> str:
@@ -117,41 +118,49 @@ def shape(make: Callable[[Any, Path], Any]) -> Callable[[Any, Path], Any]:
 
 @shape
 def plain(spark: Any, folder: Path) -> Any:
+    """Rows as they come."""
     return read_files(spark, folder)
 
 
 @shape
 def at_once(spark: Any, folder: Path) -> Any:
+    """All files in one batch."""
     return read_files(spark, folder, maxFilesPerTrigger="100")
 
 
 @shape
 def filtered(spark: Any, folder: Path) -> Any:
+    """A filter that lets everything pass."""
     return read_files(spark, folder).where("v >= 0")
 
 
 @shape
 def projected(spark: Any, folder: Path) -> Any:
+    """Other columns."""
     return read_files(spark, folder).selectExpr("k", "v + 1 AS w")
 
 
 @shape
 def two_sources(spark: Any, folder: Path) -> Any:
+    """The union of two folders."""
     return read_files(spark, folder).union(read_files(spark, folder.with_name(folder.name + "-2")))
 
 
 @shape
 def swapped_sources(spark: Any, folder: Path) -> Any:
+    """The same two folders, the other way round."""
     return read_files(spark, folder.with_name(folder.name + "-2")).union(read_files(spark, folder))
 
 
 @shape
 def other_folder(spark: Any, folder: Path) -> Any:
+    """A folder that the checkpoint does not know."""
     return read_files(spark, folder.with_name(folder.name + "-2"))
 
 
 @shape
-def rate_micro_batch(spark: Any, folder: Path) -> Any:
+def rate_micro_batch(spark: Any, _folder: Path) -> Any:
+    """Another kind of source."""
     return rate(spark)
 
 
@@ -163,46 +172,55 @@ def rate(spark: Any) -> Any:
 
 @shape
 def count_by_key(spark: Any, folder: Path) -> Any:
+    """A count by a text key."""
     return read_files(spark, folder).groupBy("k").count()
 
 
 @shape
 def count_by_number(spark: Any, folder: Path) -> Any:
+    """A count by a key of another type."""
     return read_files(spark, folder).groupBy("v").count()
 
 
 @shape
 def count_by_two_keys(spark: Any, folder: Path) -> Any:
+    """A count by one key more."""
     return read_files(spark, folder).groupBy("k", "v").count()
 
 
 @shape
 def sum_by_key(spark: Any, folder: Path) -> Any:
+    """Other aggregates by the same key."""
     return read_files(spark, folder).groupBy("k").agg({"v": "sum", "t": "max"})
 
 
 @shape
 def count_all(spark: Any, folder: Path) -> Any:
+    """A count without a key: one partition."""
     return read_files(spark, folder).groupBy().count()
 
 
 @shape
 def dedup(spark: Any, folder: Path) -> Any:
+    """Duplicates dropped."""
     return read_files(spark, folder).dropDuplicates(["v"])
 
 
 @shape
 def count_of_distinct(spark: Any, folder: Path) -> Any:
+    """A second stateful operator below the first."""
     return read_files(spark, folder).dropDuplicates(["v"]).groupBy("k").count()
 
 
 @shape
 def limited(spark: Any, folder: Path) -> Any:
+    """A limit: one partition."""
     return read_files(spark, folder).limit(100)
 
 
 @shape
 def join(spark: Any, folder: Path) -> Any:
+    """A join of two streams: four stores a partition."""
     left = read_files(spark, folder).withWatermark("t", "1 hour")
     right = read_files(spark, folder.with_name(folder.name + "-2")).withWatermark("t", "1 hour")
     return left.alias("l").join(right.alias("r"), "v").selectExpr("v", "l.k")
@@ -210,6 +228,7 @@ def join(spark: Any, folder: Path) -> Any:
 
 @shape
 def windowed(spark: Any, folder: Path) -> Any:
+    """Windows with a watermark: batches without data."""
     from pyspark.sql import functions
 
     stream = read_files(spark, folder).withWatermark("t", "1 second")
@@ -218,6 +237,7 @@ def windowed(spark: Any, folder: Path) -> Any:
 
 @shape
 def transform_with_state(spark: Any, folder: Path) -> Any:
+    """Arbitrary state, in Python."""
     from forecast_processor import count_rows
 
     return count_rows(read_files(spark, folder))
@@ -263,7 +283,7 @@ def run(
         else:
             writer = writer.format(sink)
         running = writer.start(str(output)) if sink == "parquet" else writer.start()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the outcome
         outcome.causes = causes_of(spark, getattr(error, "_origin", None) or error)
         return outcome
     wait_for_end(running, until)

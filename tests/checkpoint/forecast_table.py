@@ -20,6 +20,12 @@ from forecast_lab import Laboratory
 from forecast_spark import open_session
 
 
+def say(text: str) -> None:
+    """One line, at once: a run takes minutes."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def run_matrix(lab: Laboratory, only: str) -> list[Row]:
     """Every case that this Spark line has and whose name matches."""
     rows = []
@@ -27,9 +33,9 @@ def run_matrix(lab: Laboratory, only: str) -> list[Row]:
         if lab.fits(case) and re.search(only, case.id):
             row = compare(lab, case)
             mark = "agrees" if not row.disagreements else "DISAGREES"
-            print(f"{mark:9} {row.case} | {row.forecast} | {row.fact}", flush=True)
+            say(f"{mark:9} {row.case} | {row.forecast} | {row.fact}")
             for text in row.disagreements:
-                print(f"          {text}", flush=True)
+                say(f"          {text}")
             rows.append(row)
     return rows
 
@@ -59,6 +65,7 @@ def write_between(path: Path, line: str, text: str) -> None:
 
 
 def main() -> int:
+    """Run, print, and write the table where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--only", default="")
@@ -74,7 +81,7 @@ def main() -> int:
     wrong = sum(bool(row.disagreements) for row in rows)
     unknown = sum(row.unknown for row in rows)
     took = time.monotonic() - began
-    print(f"Spark {lab.line}: {len(rows)} cases, {wrong} wrong, {unknown} unknown, {took:.0f} s")
+    say(f"Spark {lab.line}: {len(rows)} cases, {wrong} wrong, {unknown} unknown, {took:.0f} s")
     if args.write:
         write_between(args.write, lab.line, as_markdown(lab.line, rows))
     return 1 if wrong else 0
