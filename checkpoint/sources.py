@@ -176,7 +176,7 @@ def measure_range(source: str, start: str | None, end: str | None) -> SourceRang
     first, last = decode_offset(start), decode_offset(end)
     partitions: tuple[PartitionRange, ...] = ()
     rows: int | None = None
-    if kind == "kafka":
+    if kind == "kafka" and end is not None:
         partitions = tuple(_kafka_partitions(first if isinstance(first, dict) else {}, last))
         rows = _total(partitions)
     elif kind == "rate-micro-batch":

@@ -28,6 +28,7 @@ class Base:
     conf: dict[str, str] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
     lines: tuple[str, ...] = EVERY
+    runs: int = 1
 
 
 def bases() -> dict[str, Base]:
@@ -47,9 +48,7 @@ def bases() -> dict[str, Base]:
         Base("plain", "plain"),
         Base("two-sources", "two-sources"),
         Base("offsets-v2", "two-sources", conf=v2, lines=("4.2", "4.3")),
-        Base(
-            "rate", "rate-micro-batch", run={"trigger": {"processingTime": "0 seconds"}, "until": 3}
-        ),
+        Base("rate", "rate-micro-batch", run={"trigger": {"once": True}}, runs=4),
         Base("async", "rate-micro-batch", run=async_run),
         Base("parquet", "plain", run={"sink": "parquet"}),
         Base("memory", "count-by-key", run={"sink": "memory", "mode": "complete"}),

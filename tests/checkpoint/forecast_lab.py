@@ -40,12 +40,19 @@ class Laboratory:
         for folder in (place.folder, second):
             for number in range(BATCHES):
                 write_input(folder, number)
-        outcome = run(
-            self.spark, base.query, place.folder, place.checkpoint,
-            conf=base.conf, output=place.output, **base.run,
-        )  # fmt: skip
-        assert not outcome.failed, f"base {base.name}: {outcome.error()}"
-        self.batches[base.name] = set(outcome.batches)
+        self.batches[base.name] = set()
+        for _ in range(base.runs):
+            outcome = run(
+                self.spark,
+                base.query,
+                place.folder,
+                place.checkpoint,
+                conf=base.conf,
+                output=place.output,
+                **base.run,
+            )
+            assert not outcome.failed, f"base {base.name}: {outcome.error()}"
+            self.batches[base.name] |= set(outcome.batches)
         for folder in (place.folder, second):
             write_input(folder, BATCHES, rows=2)
         return place

@@ -1,0 +1,49 @@
+"""Forecast = fact: each case is foreseen from the files, then really restarted."""
+
+from __future__ import annotations
+
+import pytest
+from forecast_cases import cases
+from forecast_judge import compare
+from forecast_lab import Laboratory
+from forecast_spark import open_session
+
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory):
+    """One Spark and one set of base checkpoints for all cases."""
+    root = tmp_path_factory.mktemp("forecast")
+    spark = open_session(root / "warehouse")
+    yield Laboratory(spark, root)
+    spark.stop()
+
+
+def run_case(laboratory, case):
+    """Compare one case; a line that does not have it has nothing to show."""
+    if laboratory.fits(case):
+        row = compare(laboratory, case)
+        assert row.disagreements == (), f"{row.forecast} | {row.fact}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", [c for c in CASES if c.quick], ids=lambda case: case.id)
+def test_forecast_is_what_spark_does(laboratory, case):
+    """Batches, rows, error and verdict of the restart are the foreseen ones."""
+    run_case(laboratory, case)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("case", [c for c in CASES if not c.quick], ids=lambda case: case.id)
+def test_every_forecast_is_what_spark_does(laboratory, case):
+    """The rest of the matrix."""
+    run_case(laboratory, case)
+
+
+@pytest.mark.integration
+def test_matrix_is_large_enough_and_both_providers_are_in_it():
+    """At least 60 cases on the newest Spark."""
+    newest = [case for case in CASES if "4.3" in case.lines]
+    assert len(newest) >= 60
+    assert {"agg-hdfs", "agg-rocksdb"} <= {case.base for case in newest}
