@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import failures
+from .checkpoint import PARTITIONS
 from .failures import Failure
 from .lines import DEFAULTS, NEWEST, PINNED, at_least
 from .sinks import SINKS, Sink, find_sink
@@ -244,6 +245,8 @@ def find_overrides(checkpoint: Checkpoint, restart: Restart) -> tuple[Override, 
     for key, (since, otherwise) in PINNED.items():
         if not at_least(restart.spark, since):
             continue
+        if key == PARTITIONS and not checkpoint.state.operators and at_least(restart.spark, "4.1"):
+            continue  # since 4.1 a shuffle without state follows the session
         pinned = checkpoint.conf.get(key, otherwise)
         session = restart.conf.get(key, DEFAULTS[key])
         if pinned is not None and pinned != session:

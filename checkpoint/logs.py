@@ -73,6 +73,8 @@ class Commit(msgspec.Struct, frozen=True):
 
 def batch_id(name: str) -> int | None:
     """The batch a file name stands for; Spark takes any name that parses as a Java long."""
+    if name.isascii() and name.isdigit() and len(name) < 19:
+        return int(name)
     if re.fullmatch(r"[+-]?\d{1,19}", name, re.ASCII) is None:
         return None
     number = int(name)

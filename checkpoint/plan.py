@@ -13,13 +13,15 @@ import msgspec
 
 from .forecast import DUPLICATES, FAILS, LOSS, SAFE, UNKNOWN, Forecast, Restart, forecast
 from .sinks import find_sink
-from .sources import decode_offset, recognise
+from .source_checks import log_offset
+from .sources import decode_offset, read_paths, recognise
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
 
 GOALS = ("resume", "replay", "backfill", "reset")
-PROVED, UNPROVED, REFUTED = "proved", "unproved", "refuted"
+PROVED, UNPROVED = "proved", "unproved"
+MOST_FILES = 20
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -152,67 +154,73 @@ def _replay(checkpoint: Checkpoint, restart: Restart, span: tuple[int, int] | No
     """Read a range again with a second query and a new checkpoint, into the same sink."""
     options = starting_options(checkpoint, span)
     if span is None or options is None:
-        return Goal(
-            "replay", possible=False, why="the offsets of this range are not in the checkpoint"
-        )
+        return Goal("replay", possible=False, why=_NOT_KEPT)
     sink = find_sink(restart.sink)
-    effect = (
-        sink.reset
-        if sink
-        else "Every row of the range is written a second time, by a new query id."
-    )
-    return Goal(
-        "replay",
-        possible=True,
-        why=f"offsets of batches {span[0]} to {span[1]} are in the checkpoint",
-        steps=(
-            _stop(),
-            Step(
-                "Start a second query with a new, empty checkpoint from the start of the range, to the "
-                "same sink.",
-                "the sources still hold the range",
-                UNPROVED,
-                effect,
-                (*options, '.option("checkpointLocation", "<a new path>")'),
-            ),
-            Step(
-                "When it has passed the end of the range, stop it and start the old query again.",
-                "the old query's start is safe: see `restart`",
-                UNPROVED,
-                "Rows after the range are written once more if the second query ran on past it.",
-            ),
+    effect = sink.reset if sink else "Every row of the range is written twice, by a new query id."
+    possible, why = _judge_state(checkpoint, f"offsets of batches {span[0]} to {span[1]} are kept")
+    steps = (
+        _stop(),
+        _take_offsets(span, options),
+        Step(
+            "Start a second query from there, with a new, empty checkpoint, to the same sink.",
+            "the sources still hold the range",
+            UNPROVED,
+            effect,
+            ('.option("checkpointLocation", "<a new path>")',),
+        ),
+        Step(
+            "When it has passed the end of the range, stop it and start the old query again.",
+            "the old query's start is safe: see `restart`",
+            UNPROVED,
+            "Rows after the range are written once more if the second query ran on past it.",
         ),
     )
+    return Goal("replay", possible, why, steps)
 
 
 def _backfill(checkpoint: Checkpoint, span: tuple[int, int] | None) -> Goal:
     """Read a closed range as a batch job, beside the stream."""
     options = starting_options(checkpoint, span, end=True)
     if span is None or options is None:
-        return Goal(
-            "backfill", possible=False, why="the offsets of this range are not in the checkpoint"
-        )
-    return Goal(
-        "backfill",
-        possible=True,
-        why=f"batches {span[0]} to {span[1]} can be read as one batch job; the stream may go on running",
-        steps=(
-            Step(
-                "Read the range with spark.read (not readStream) and the query's transformations.",
-                "the sources still hold the range",
-                UNPROVED,
-                "None yet.",
-                options,
-            ),
-            Step(
-                "Write it by a key that makes a second write harmless (MERGE, upsert, overwrite of "
-                "the partitions it covers).",
-                "the sink can be written by key",
-                UNPROVED,
-                "Rows that are there are replaced, rows that are missing are added; a plain append "
-                "doubles what was there.",
-            ),
+        return Goal("backfill", possible=False, why=_NOT_KEPT)
+    possible, why = _judge_state(
+        checkpoint, f"batches {span[0]} to {span[1]} can be read beside the running stream"
+    )
+    steps = (
+        _take_offsets(span, options),
+        Step(
+            "Read the range with spark.read (not readStream) and the query's transformations.",
+            "the sources still hold the range",
+            UNPROVED,
+            "None yet.",
         ),
+        Step(
+            "Write it by a key: MERGE, upsert, or overwrite of the partitions it covers.",
+            "the sink can be written by key",
+            UNPROVED,
+            "Rows that are there are replaced, missing ones added; a plain append doubles them.",
+        ),
+    )
+    return Goal("backfill", possible, why, steps)
+
+
+_NOT_KEPT = "the offsets of this range are not in the checkpoint"
+
+
+def _judge_state(checkpoint: Checkpoint, why: str) -> tuple[bool | None, str]:
+    """A range alone does not rebuild state."""
+    if not checkpoint.state.operators:
+        return True, why
+    return None, f"{why}, but the query keeps state, which rows of this range alone do not rebuild"
+
+
+def _take_offsets(span: tuple[int, int], options: tuple[str, ...]) -> Step:
+    return Step(
+        f"Take the offsets of batches {span[0]} to {span[1]}.",
+        "both ends are in the checkpoint",
+        PROVED,
+        "None.",
+        options,
     )
 
 
@@ -229,8 +237,24 @@ def starting_options(
     lines: list[str] = []
     for each in after.sources:
         start = before.of(each.source) if before else None
-        lines += _source_options(each.source, start, each.offset, end=end)
+        if recognise(each.offset) == "file":
+            lines += _list_files(checkpoint, each.source, start, each.offset)
+        else:
+            lines += _source_options(each.source, start, each.offset, end=end)
     return tuple(lines)
+
+
+def _list_files(
+    checkpoint: Checkpoint, source: str, start: str | None, stop: str | None
+) -> list[str]:
+    """The files of a range, for spark.read; a stream has no option for them."""
+    first, last = log_offset(start) + 1, log_offset(stop)
+    log = checkpoint.sources.get(source)
+    paths = read_paths(checkpoint.store, log, first, last)[0] if log else []
+    shown = [f"#   {path}" for path in paths[:MOST_FILES]]
+    if len(paths) > MOST_FILES:
+        shown.append(f"#   … and {len(paths) - MOST_FILES} files more")
+    return [f"# source {source}: {len(paths)} files, entries {first} to {last} of its log", *shown]
 
 
 def _source_options(source: str, start: str | None, stop: str | None, *, end: bool) -> list[str]:
@@ -249,10 +273,6 @@ def _source_options(source: str, start: str | None, stop: str | None, *, end: bo
         if end:
             lines.append(f'.option("endingVersion", "{_member(stop, "reservoirVersion")}")')
         return lines
-    if kind == "file":
-        first, last = _member(start, "logOffset"), _member(stop, "logOffset")
-        begin = 0 if first is None else first + 1
-        return [f"# source {source}: the files of entries {begin} to {last} in sources/{source}/"]
     return [f"# source {source} ({kind}): from {start or 'its beginning'} to {stop}"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from .wording import say_age, say_bytes, say_spans, say_time
@@ -78,7 +79,7 @@ def _numbers(batches: list[int], most: int = 10) -> str:
 
 
 def _short(value: Any, most: int = 120) -> str:
-    text = str(value)
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     return text if len(text) <= most else f"{text[:most]}…"
 
 

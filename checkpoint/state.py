@@ -121,20 +121,27 @@ def _read_partition(store: Store, folder: str, part: int, *, many: bool | None) 
     if many is None:
         many = bool(inner)
     if not many:
-        return [_sort_files(folder, part, DEFAULT_STORE, entries)]
+        return [_sort_files(store, folder, (part, DEFAULT_STORE), entries)]
     return [
-        _sort_files(f"{folder}/{name}", part, name, store.list(f"{folder}/{name}", details=True))
+        _sort_files(store, inside, (part, name), store.list(inside, details=True))
         for name in inner
+        for inside in (f"{folder}/{name}",)
     ]
 
 
-def _sort_files(folder: str, part: int, name: str, entries: list[Entry]) -> StoreFiles:
+def _sort_files(
+    store: Store, folder: str, where: tuple[int, str], entries: list[Entry]
+) -> StoreFiles:
     snapshots: dict[tuple[int, str], str] = {}
     changes: dict[tuple[int, str], str] = {}
     sizes: dict[str, int] = {}
     total = files = leftovers = 0
     for entry in entries:
         if entry.is_dir:
+            if entry.name == "SSTs":  # RocksDB's own files: most of its bytes
+                shared = store.list(f"{folder}/SSTs", details=True)
+                total += sum(each.size or 0 for each in shared)
+                files += len(shared)
             continue
         size = entry.size or 0
         total += size
@@ -148,7 +155,7 @@ def _sort_files(folder: str, part: int, name: str, entries: list[Entry]) -> Stor
         (changes if kind in ("delta", "changelog") else snapshots)[version, identity] = path
         if entry.size is not None:
             sizes[path] = size
-    return StoreFiles(part, name, folder, snapshots, changes, sizes, total, files, leftovers)
+    return StoreFiles(*where, folder, snapshots, changes, sizes, total, files, leftovers)
 
 
 def _read_schemas(

@@ -56,6 +56,7 @@ def test_replay_has_its_starting_offsets():
     (goal,) = make_plan(kafka(), "replay", Restart(sink="kafka"), first=2, last=3).goals
     assert goal.possible
     assert any("""startingOffsets", '{"orders":{"0":10}}'""" in text for text in goal.steps[1].use)
+    assert [step.proof for step in goal.steps] == ["unproved", "proved", "unproved", "unproved"]
 
 
 def test_backfill_has_both_ends():
@@ -98,7 +99,8 @@ def test_offsets_of_other_sources_are_given_as_they_are():
     """Files by their log entries, Delta by versions, others as text."""
     files = dict(packed("4.3.0/plain"))
     use = make_plan(read_checkpoint(MemoryStore(files)), "backfill").goals[0].steps[0].use
-    assert "entries 3 to 3 in sources/0/" in use[0]
+    assert "1 files, entries 3 to 3" in use[0]
+    assert use[1].endswith("/f3.json")
     rate = make_plan(read_checkpoint(recorded("4.3.0/agg-hdfs")), "backfill").goals[0].steps[0].use
     assert "rate-micro-batch" in rate[0]
 
@@ -284,3 +286,10 @@ def test_difference_of_two_queries():
     moved = diff(kafka(), before, (make_report(kafka(), 0), make_report(before, 0)))
     assert moved.ranges
     assert "NOT the same query id" in render_difference(moved)
+
+
+def test_replay_of_a_stateful_query_is_not_promised():
+    """Rows of a range alone do not rebuild the state that came before them."""
+    plan = make_plan(read_checkpoint(MemoryStore(packed("4.3.0/agg-hdfs"))))
+    possible = {goal.goal: goal.possible for goal in plan.goals}
+    assert possible == {"resume": True, "replay": None, "backfill": None, "reset": True}
