@@ -96,6 +96,9 @@ def _add_circumstances(parser: argparse.ArgumentParser) -> None:
         "--trigger", choices=("processingTime", "availableNow", "once", "continuous")
     )
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", type=_pair)
+    parser.add_argument(
+        "--active", choices=("same", "other"), help="a run is active: in which application"
+    )
     parser.add_argument("--async-progress", action=argparse.BooleanOptionalAction, default=None)
 
 
@@ -122,6 +125,7 @@ def _circumstances(args: argparse.Namespace) -> Restart:
         conf=dict(args.conf),
         async_progress=args.async_progress,
         sink_batches=read_sink_batches(args.output) if args.output else None,
+        active=args.active,
     )
 
 
@@ -167,7 +171,9 @@ def run_preflight(args: argparse.Namespace) -> int:
     except OSError as error:
         raise CannotLookError(f"{args.plan}: {error.strerror}") from error
     batches = read_sink_batches(args.output) if args.output else None
-    found = preflight(read_checkpoint(args.path), plan, spark=args.spark, sink_batches=batches)
+    found = preflight(
+        read_checkpoint(args.path), plan, spark=args.spark, sink_batches=batches, active=args.active
+    )
     _print(args, found, render_preflight(found))
     return found.status
 

@@ -33,7 +33,10 @@ _OPERATORS = {
 }
 _FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml", "binaryfile")
 _PLACES = ("path", "subscribe", "subscribePattern", "assign", "table", "host")
-_EXTRA = ("spark.sql.streaming.stateStore.checkpointFormatVersion",)
+_EXTRA = (
+    "spark.sql.streaming.stateStore.checkpointFormatVersion",
+    "spark.sql.streaming.stopActiveRunOnRestart",
+)
 
 
 def describe(
@@ -147,10 +150,13 @@ def _describe_operator(node: Any) -> OperatorDescription:
         keys = _items(node.groupingExpressions())
         session = any("session_window" in str(key.sql()) for key in keys)
         name = "sessionWindowStateStoreSaveExec" if session else _OPERATORS[kind]
-        return OperatorDescription(name, _types(keys), _buffer_types(node), [k.sql() for k in keys])
+        types, names = _buffers(node)
+        return OperatorDescription(name, _types(keys), types, _names(keys), names)
     if kind.startswith("Deduplicate"):
         keys = _items(node.keys())
-        return OperatorDescription(_OPERATORS[kind], _types(keys), None, [k.sql() for k in keys])
+        return OperatorDescription(_OPERATORS[kind], _types(keys), key_names=_names(keys))
+    if kind == "Join":
+        return OperatorDescription(_OPERATORS[kind], _join_types(node))
     if kind == "TransformWithStateInPySpark" and str(node.userFacingDataType()) == "pandas":
         return OperatorDescription(_OPERATORS["TransformWithStateInPandas"])
     return OperatorDescription(_OPERATORS[kind])
@@ -160,17 +166,43 @@ def _types(expressions: list[Any]) -> list[str]:
     return [type_name(json.loads(each.dataType().json())) for each in expressions]
 
 
-def _buffer_types(node: Any) -> list[str] | None:
-    """Types that the aggregates keep in state; None where one does not say it before planning."""
-    types: dict[str, list[str]] = {}
+def _names(expressions: list[Any]) -> list[str | None]:
+    """Names of plain columns; an expression gets its name only when it is planned."""
+    return [
+        str(each.name()) if each.getClass().getSimpleName() == "AttributeReference" else None
+        for each in expressions
+    ]
+
+
+def _join_types(node: Any) -> list[str] | None:
+    """Types of the join's keys: the equalities that its condition is made of."""
+    condition = node.condition()
+    if not condition.isDefined():
+        return None
+    equal = [each for each in _conjuncts(condition.get()) if each.nodeName() == "EqualTo"]
+    return _types([each.left() for each in equal]) or None
+
+
+def _conjuncts(expression: Any) -> Iterator[Any]:
+    if expression.nodeName() != "And":
+        yield expression
+        return
+    yield from _conjuncts(expression.left())
+    yield from _conjuncts(expression.right())
+
+
+def _buffers(node: Any) -> tuple[list[str] | None, list[str | None] | None]:
+    """Types and names that the aggregates keep in state; None where one does not say it yet."""
+    parts: dict[str, tuple[list[str], list[str | None]]] = {}
     try:
         for result in _items(node.aggregateExpressions()):
             for part in _aggregates(result):
-                function = part.aggregateFunction()
-                types[str(part.canonicalized())] = _types(_items(function.aggBufferAttributes()))
+                buffer = _items(part.aggregateFunction().aggBufferAttributes())
+                parts[str(part.canonicalized())] = _types(buffer), _names(buffer)
     except Exception:  # noqa: BLE001 - Py4J wraps whatever an aggregate of any version throws
-        return None
-    return [each for group in types.values() for each in group]
+        return None, None
+    types = [each for group, _ in parts.values() for each in group]
+    return types, [each for _, group in parts.values() for each in group]
 
 
 def _aggregates(expression: Any) -> Iterator[Any]:

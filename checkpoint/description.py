@@ -21,12 +21,16 @@ class SourceDescription(msgspec.Struct, frozen=True):
 
 
 class OperatorDescription(msgspec.Struct, frozen=True):
-    """One stateful operator, by the name Spark's state metadata uses; types null when unknown."""
+    """One stateful operator, by the name Spark's state metadata uses; types null when unknown.
+
+    A name is null where the key is an expression and not a column.
+    """
 
     name: str
     key_types: list[str] | None = None
     value_types: list[str] | None = None
-    keys: list[str] | None = None
+    key_names: list[str | None] | None = None
+    value_names: list[str | None] | None = None
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):

@@ -148,8 +148,16 @@ def format_mismatch(written: int, asked: int, line: str) -> Failure | None:
     if not at_least(line, "4.2"):
         return Failure("INVALID_LOG_VERSION.EXACT_MATCH_VERSION", "", "commits")
     if written < 2:
-        return None
+        when = "in the tasks, at the end of the batch"
+        return Failure("CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT", "", "commits", when)
     return Failure("CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE", "", "state")
+
+
+def already_active(query_id: str | None) -> Failure:
+    """The same query id is running in this application, and it may not be stopped."""
+    return Failure(
+        "IllegalStateException", f"Cannot start query with id {query_id or ''}", "metadata"
+    )
 
 
 def memory_sink() -> Failure:

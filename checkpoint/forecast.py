@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SAFE, DUPLICATES, LOSS = "safe", "safe with duplicates", "loses data"
 FAILS, UNKNOWN = "will fail", "unknown"
+STOP_ACTIVE = "spark.sql.streaming.stopActiveRunOnRestart"
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
@@ -33,7 +34,8 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     """How the query will be started again, as far as it is known.
 
     `sink_batches`: the newest batch in the file sink's `_spark_metadata`, -1 for none.
-    `sources` and `stateful`: what the new code has; None when nobody said.
+    `sources` and `stateful`: what the new code has; None when nobody said. `active`: a run that is
+    still on this checkpoint or a copy of it, in the `same` application or in an `other` one.
     """
 
     spark: str = NEWEST
@@ -45,6 +47,7 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     sink_batches: int | None = None
     sources: int | None = None
     stateful: bool | None = None
+    active: str | None = None
 
 
 class Override(msgspec.Struct, frozen=True):
@@ -86,6 +89,7 @@ def forecast(checkpoint: Checkpoint, restart: Restart | None = None) -> Forecast
     start = _with_source_count(checkpoint, restart, start)
     ranges = _find_ranges(checkpoint, start)
     needs, start = _with_state(checkpoint, restart, start)
+    start = _with_active_run(checkpoint, restart, start)
     verdict, reason = _judge(restart, start, sink, needs)
     return Forecast(
         spark=restart.spark,
@@ -220,6 +224,22 @@ def _look_at_format(checkpoint: Checkpoint, restart: Restart) -> Failure | None:
     return failures.format_mismatch(checkpoint.commit.version, int(asked == "2") + 1, restart.spark)
 
 
+def _with_active_run(checkpoint: Checkpoint, restart: Restart, start: Start) -> Start:
+    """A second run: in one application Spark stops the first; between two there is no lock."""
+    if restart.active is None or start.failure or start.batch is None:
+        return start
+    if restart.active == "other":
+        failure = failures.concurrent_update(start.batch)
+        note = "two applications on one checkpoint: both run the batch, then one of them fails"
+        return msgspec.structs.replace(
+            start, failure=failure, written=(start.batch,), notes=(*start.notes, note)
+        )
+    if restart.conf.get(STOP_ACTIVE, "true") == "false":
+        return Start(failure=failures.already_active(checkpoint.query_id))
+    note = "the run that is active now will be stopped first"
+    return msgspec.structs.replace(start, notes=(*start.notes, note))
+
+
 def _next_after(restart: Restart, start: Start) -> int | None:
     """The batch after a replayed one; none when it fails or runs only once."""
     if start.failure or start.batch is None or not start.replayed:
@@ -331,6 +351,8 @@ def _assume(
         found += [_serve(each) for each in ranges if not each.empty]
     if restart.stateful is None and not checkpoint.state.operators and checkpoint.latest:
         found.append("the query has no stateful operator (there is no state in the checkpoint)")
+    if checkpoint.state.operators and restart.stateful is not False:
+        found.append("the stateful operators mean the same: Spark compares names and types alone")
     if restart.sources is None and checkpoint.latest:
         found.append(
             f"the code still has {len(checkpoint.latest.sources)} source(s), in this order"

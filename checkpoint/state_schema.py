@@ -46,6 +46,11 @@ class StateSchema(msgspec.Struct, frozen=True):
         schema = self.key if part == "key" else self.value
         return [type_name(field.get("type")) for field in schema.get("fields", [])]
 
+    def names(self, part: str) -> list[str]:
+        """The names of the key's or the value's columns, in order."""
+        schema = self.key if part == "key" else self.value
+        return [str(field.get("name")) for field in schema.get("fields", [])]
+
 
 def type_name(kind: Any) -> str:
     """A short, comparable name of a Spark type in JSON; names and nullability are left out."""

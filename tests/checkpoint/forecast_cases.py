@@ -113,6 +113,7 @@ class Case:
     run: dict[str, Any] = field(default_factory=dict)
     lines: tuple[str, ...] = EVERY
     quick: bool = False
+    active: str | None = None
 
     @property
     def id(self) -> str:
@@ -438,4 +439,50 @@ def lose_version(version: int) -> Callable[[Place], None]:
 
 def cases() -> list[Case]:
     """The whole matrix."""
-    return [*log_cases(), *source_cases(), *sink_cases(), *state_cases()]
+    return [
+        *log_cases(),
+        *source_cases(),
+        *sink_cases(),
+        *state_cases(),
+        *change_cases(),
+        *active_cases(),
+    ]
+
+
+def change_cases() -> list[Case]:
+    """Changes of code and settings that Spark allows, ignores or refuses: 4.15 of the facts."""
+    policy = {"spark.sql.streaming.multipleWatermarkPolicy": "max"}
+    return [
+        Case("rate limit changed", "plain", nothing, query="at-once"),
+        Case("trigger changed", "plain", nothing, run={"trigger": {"once": True}}),
+        Case("output mode changed to complete", "agg-hdfs", nothing, run={"mode": "complete"}),
+        Case("another key of the same type", "agg-hdfs", nothing, query="count-by-other-key"),
+        Case("another aggregate of the same type", "agg-hdfs", nothing, query="total-by-key"),
+        Case("other columns", "dedup-hdfs", nothing, query="dedup-by-key"),
+        Case("other columns", "dedup-rocksdb", nothing, query="dedup-by-key"),
+        Case("session asks for another watermark policy", "join-hdfs", nothing, conf=policy),
+        Case("another join key", "join-hdfs", nothing, query="join-by-key"),
+        Case("a side without its watermark", "join-rocksdb", nothing, query="join-unbounded"),
+        Case("window removed", "windowed", nothing, query="count-by-key"),
+    ]
+
+
+def active_cases() -> list[Case]:
+    """Two writers on one checkpoint: 4.12 of the facts."""
+    once = {"trigger": {"once": True}}
+    keep = {"spark.sql.streaming.stopActiveRunOnRestart": "false"}
+    return [
+        Case("a run is active in this application", "rate", nothing, run=once, active="same"),
+        Case(
+            "a run is active and may not be stopped",
+            "rate",
+            nothing,
+            conf=keep,
+            run=once,
+            active="same",
+        ),
+        Case(
+            "a run is active on the original of this copy", "rate", nothing, run=once, active="copy"
+        ),
+        Case("another application runs the same batch", "plain", nothing, active="other"),
+    ]

@@ -50,16 +50,26 @@ def foresee(lab: Laboratory, case: Case, place: Place) -> Preflight:
     )
     batches = read_sink_batches(place.output) if place.output.is_dir() else -1
     return preflight(
-        read_checkpoint(place.checkpoint), plan, sink_batches=batches if sink == "parquet" else None
+        read_checkpoint(place.checkpoint),
+        plan,
+        sink_batches=batches if sink == "parquet" else None,
+        active=case.active and ("other" if case.active == "other" else "same"),
     )
 
 
 def compare(lab: Laboratory, case: Case) -> Row:
     """Foresee, then really restart, then compare."""
     place = lab.prepare(case)
-    expected = foresee(lab, case, place)
-    outcome = lab.restart(case, place)
-    wrong = tuple(find_disagreements(lab, case, expected, outcome))
+    other = lab.activate(case, place)
+    try:
+        expected = foresee(lab, case, place)
+        outcome = lab.restart(case, place)
+        wrong = tuple(find_disagreements(lab, case, expected, outcome))
+        if other is not None and case.active == "same" and other.isActive != outcome.failed:
+            wrong += ("the other run was not treated as foreseen",)
+    finally:
+        if other is not None:
+            other.stop()
     return Row(case.id, tell(expected), tell_fact(outcome), wrong, expected.verdict == "unknown")
 
 

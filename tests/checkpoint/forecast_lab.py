@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from forecast_cases import Base, Case, Place, bases
-from forecast_spark import Outcome, run, write_input
+from forecast_spark import Outcome, run, start_waiting, write_input
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,24 @@ class Laboratory:
             settings.pop("until")
         if "trigger" in base.run and "trigger" not in case.run:
             settings.pop("trigger")
+        if case.active == "other":
+            settings["meanwhile"] = lambda batch: place.write(f"commits/{batch}", "v1\n{}")
         return run(
-            self.spark, case.query or base.query, place.folder, place.checkpoint,
-            conf=conf, output=place.output, **settings,
-        )  # fmt: skip
+            self.spark,
+            case.query or base.query,
+            place.folder,
+            place.checkpoint,
+            conf=conf,
+            output=place.output,
+            **settings,
+        )
+
+    def activate(self, case: Case, place: Place) -> Any:
+        """The other run of a case: on its checkpoint, or on the one it was copied from."""
+        if case.active not in ("same", "copy"):
+            return None
+        other = place.checkpoint
+        if case.active == "copy":
+            other = place.checkpoint.with_name("original")
+            shutil.copytree(place.checkpoint, other)
+        return start_waiting(self.spark, self.bases[case.base].query, place.folder, other)

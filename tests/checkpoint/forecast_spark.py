@@ -195,6 +195,25 @@ def sum_by_key(spark: Any, folder: Path) -> Any:
 
 
 @shape
+def count_by_other_key(spark: Any, folder: Path) -> Any:
+    """A count by another text column."""
+    stream = read_files(spark, folder).selectExpr("concat(k, 'x') AS other", "v")
+    return stream.groupBy("other").count()
+
+
+@shape
+def total_by_key(spark: Any, folder: Path) -> Any:
+    """Another aggregate whose state has the same type."""
+    return read_files(spark, folder).groupBy("k").agg({"v": "sum"})
+
+
+@shape
+def dedup_by_key(spark: Any, folder: Path) -> Any:
+    """Duplicates of another column dropped."""
+    return read_files(spark, folder).dropDuplicates(["k"])
+
+
+@shape
 def count_all(spark: Any, folder: Path) -> Any:
     """A count without a key: one partition."""
     return read_files(spark, folder).groupBy().count()
@@ -223,6 +242,21 @@ def join(spark: Any, folder: Path) -> Any:
     """A join of two streams: four stores a partition."""
     left = read_files(spark, folder).withWatermark("t", "1 hour")
     right = read_files(spark, folder.with_name(folder.name + "-2")).withWatermark("t", "1 hour")
+    return left.alias("l").join(right.alias("r"), "v").selectExpr("v", "l.k")
+
+
+@shape
+def join_by_key(spark: Any, folder: Path) -> Any:
+    """The same streams, joined by a column of another type."""
+    left = read_files(spark, folder).withWatermark("t", "1 hour")
+    right = read_files(spark, folder.with_name(folder.name + "-2")).withWatermark("t", "1 hour")
+    return left.alias("l").join(right.alias("r"), "k").selectExpr("k", "l.v")
+
+
+@shape
+def join_unbounded(spark: Any, folder: Path) -> Any:
+    """The same join without watermarks: its state is never cleaned."""
+    left, right = read_files(spark, folder), read_files(spark, folder.with_name(folder.name + "-2"))
     return left.alias("l").join(right.alias("r"), "v").selectExpr("v", "l.k")
 
 
@@ -256,6 +290,7 @@ def run(
     output: Path | None = None,
     options: dict[str, str] | None = None,
     until: int | None = None,
+    meanwhile: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Start the query on the checkpoint, wait for its end, and say what it did."""
     outcome = Outcome()
@@ -271,6 +306,8 @@ def run(
             raise
         outcome.batches.append(batch_id)
         outcome.rows.append(rows)
+        if meanwhile is not None:
+            meanwhile(batch_id)
 
     try:
         stream = SHAPES[query](session, folder)
@@ -288,6 +325,18 @@ def run(
         return outcome
     wait_for_end(running, until)
     return describe_end(spark, running, outcome, sink)
+
+
+def start_waiting(spark: Any, query: str, folder: Path, checkpoint: Path) -> Any:
+    """A run that does one batch and then waits for an hour."""
+    stream = SHAPES[query](spark.newSession(), folder)
+    writer = stream.writeStream.option("checkpointLocation", str(checkpoint)).format("noop")
+    running = writer.trigger(processingTime="1 hour").start()
+    deadline = time.monotonic() + 60
+    while "Waiting for next trigger" not in running.status["message"]:
+        assert time.monotonic() < deadline, running.status
+        time.sleep(0.02)
+    return running
 
 
 def wait_for_end(running: Any, until: int | None) -> None:
