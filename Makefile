@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -22,6 +22,10 @@ check: setup  ## lint, format, types, direction of imports
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
 	$(BIN)/python -m pytest
 	.venv-3.5/bin/python -m pytest -m spark
+
+forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
+	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md
+	.venv-3.5/bin/python tests/checkpoint/forecast_table.py --write docs/restarts.md
 
 lock: setup  ## write requirements.lock anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \

@@ -57,6 +57,8 @@ def bad_log_file(file: str, flaw: Flaw, line: str, *, commit: bool = False) -> F
         if at_least(line, "4.0"):
             return Failure("MALFORMED_LOG_FILE", "Log file was malformed", file)
         return Failure("IllegalStateException", "Log file was malformed", file)
+    if flaw is Flaw.NEWER_VERSION and commit and line in ("4.0", "4.1"):
+        return Failure("INVALID_LOG_VERSION.EXACT_MATCH_VERSION", "", file)
     if flaw is Flaw.NEWER_VERSION:
         if at_least(line, "4.0"):
             return Failure("INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION", "Unsupported", file)
@@ -99,7 +101,7 @@ def source_count(logged: int, now: int | None) -> Failure:
 def missing_source_entry(file: str, number: int, line: str, *, latest: int) -> Failure:
     """A file of a file source's log is gone: in the middle, or at its end."""
     if number < latest:
-        error = "FileNotFoundException" if at_least(line, "4.0") else "IllegalStateException"
+        error = "FileNotFoundException" if at_least(line, "4.2") else "IllegalStateException"
         return Failure(error, "doesn't exist (latestId", file)
     return Failure("IllegalStateException", f"batch {number} doesn't exist", file)
 
@@ -120,15 +122,24 @@ def missing_state(file: str, line: str) -> Failure:
     return Failure("FileNotFoundException", file, file, when)
 
 
-def broken_state(file: str, line: str, *, lacks_sst: bool = False) -> Failure:
+def broken_state(
+    file: str, line: str, *, lacks_sst: bool = False, checksum: bool = False
+) -> Failure:
     """A state file that is there and can't be loaded, or a snapshot that lacks an SST file."""
     when = "in the tasks, after the offsets of the batch were written"
+    if checksum and at_least(line, "4.1"):
+        return Failure("CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED", "", file, when)
     if at_least(line, "4.0"):
         return Failure("CANNOT_LOAD_STATE_STORE.UNCATEGORIZED", "", file, when)
     if lacks_sst:
         return Failure("FileNotFoundException", ".sst", file, when)
     error = "NoSuchFileException" if file.endswith(".zip") else "EOFException"
     return Failure(error, "", file, when)
+
+
+def unfinished_repartition(batch: int) -> Failure:
+    """A planned batch with another number of partitions: an offline repartition (4.2 and later)."""
+    return Failure("STREAMING_UNFINISHED_REPARTITION_DETECTED", "", f"offsets/{batch}")
 
 
 def missing_state_directory(line: str) -> Failure:

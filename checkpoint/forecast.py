@@ -19,7 +19,7 @@ from .sinks import SINKS, Sink, find_sink
 from .source_checks import log_offset
 from .sources import MOST_PATHS, SourceRange, measure_range, read_paths
 from .start import Start, find_start
-from .state_checks import StateNeed, check_state, foreign_schema_paths
+from .state_checks import CHECKSUM, StateNeed, check_state, foreign_schema_paths
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -201,7 +201,12 @@ def _with_state(
             return needs, msgspec.structs.replace(start, failure=failure)
         if need.broken:
             file, _, what = need.broken[0].partition(": ")
-            failure = failures.broken_state(file, line, lacks_sst=what.startswith("needs "))
+            failure = failures.broken_state(
+                file,
+                line,
+                lacks_sst=what.startswith("needs "),
+                checksum=what.startswith(CHECKSUM),
+            )
             return needs, msgspec.structs.replace(start, failure=failure)
     return needs, _with_foreign_schemas(checkpoint, start)
 

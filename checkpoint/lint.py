@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .checksums import find_edited
 from .names import look_at_names
 from .state_checks import foreign_schema_paths
 
@@ -39,6 +40,7 @@ RULES = {
     "growth": "many more batches are kept than Spark keeps by default",
     "no-snapshot": "state without a snapshot for long: a restart reads every change since",
     "incomplete-state": "a partition or store lacks the version that the next batch needs",
+    "edited": "a file does not match the checksum that was written with it: it was changed by hand",
     "absolute-paths": "files in it hold absolute paths of another place: it was moved",
 }
 _HARMLESS = ("leftovers", "growth", "local-disk")
@@ -111,12 +113,23 @@ def _lint_logs(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
             yield rule, what
     if not checkpoint.offsets.ids and checkpoint.state.operators and not checkpoint.commits.ids:
         yield "no-offsets", "state/ is there and no batch is planned"
+    for file in find_edited(checkpoint.store, _recent_files(checkpoint)):
+        yield "edited", f"{file} does not match its checksum file: it was changed by hand"
     leftovers = len(checkpoint.offsets.leftovers) + len(checkpoint.commits.leftovers)
     if leftovers:
         yield "leftovers", f"{leftovers} temp files in offsets/ and commits/"
     kept = len(checkpoint.offsets.ids)
     if kept > MOST_KEPT:
         yield "growth", f"{kept} batches are kept; spark.sql.streaming.minBatchesToRetain is 100"
+
+
+def _recent_files(checkpoint: Checkpoint) -> list[str]:
+    """The files that decide a restart."""
+    return [
+        "metadata",
+        *(f"offsets/{each}" for each in checkpoint.offsets.ids[-2:]),
+        *(f"commits/{each}" for each in checkpoint.commits.ids[-1:]),
+    ]
 
 
 def _lint_state(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .errors import CheckpointError
 from .lines import writer_line
-from .sources import SourceRange, measure_range, recognise
+from .sources import (
+    SourceRange,
+    decode_offset,
+    measure_range,
+    parse_initial_offsets,
+    recognise,
+)
 from .state_files import StoreFiles
 
 if TYPE_CHECKING:
@@ -33,13 +40,17 @@ class OperatorReport(msgspec.Struct, frozen=True):
 
 
 class SourceReport(msgspec.Struct, frozen=True):
-    """One source: its offset in the last planned and the last committed batch."""
+    """One source: its offset in the last planned and the last committed batch.
+
+    `first`: where it began (Kafka's initial offsets, rate's start), where its folder keeps that.
+    """
 
     source: str
     kind: str
     planned: Any
     committed: Any
     uncommitted: SourceRange | None = None
+    first: Any = None
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,10 +176,24 @@ def _report_sources(checkpoint: Checkpoint) -> list[SourceReport]:
         kind = recognise(each.offset)
         found.append(
             SourceReport(
-                each.source, kind, span.end, span.start, span if checkpoint.uncommitted else None
+                each.source,
+                kind,
+                span.end,
+                span.start,
+                span if checkpoint.uncommitted else None,
+                _read_first(checkpoint, each.source, kind),
             )
         )
     return found
+
+
+def _read_first(checkpoint: Checkpoint, source: str, kind: str) -> Any:
+    if kind not in ("kafka", "counter") or source not in checkpoint.sources:
+        return None
+    try:
+        return decode_offset(parse_initial_offsets(checkpoint.store.read(f"sources/{source}/0")))
+    except CheckpointError:
+        return None
 
 
 def _report_operator(checkpoint: Checkpoint, operator: Operator) -> OperatorReport:

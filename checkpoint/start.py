@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from . import failures
+from .checkpoint import PARTITIONS
 from .failures import Failure
 from .lines import at_least
 from .logs import Flaw
@@ -97,6 +98,7 @@ def _start_from_offsets(checkpoint: Checkpoint, line: str, *, async_progress: bo
         or _look_at_previous(checkpoint, line, last, async_progress=async_progress)
         or _look_at_commit(checkpoint, line)
         or _look_at_range(checkpoint, line, last)
+        or _look_at_partitions(checkpoint, line, last)
         or _choose_batch(checkpoint, last)
     )
 
@@ -173,6 +175,17 @@ def _look_at_range(checkpoint: Checkpoint, line: str, last: int) -> Start | None
         if failure:
             return Start(failure=failure)
     return None
+
+
+def _look_at_partitions(checkpoint: Checkpoint, line: str, last: int) -> Start | None:
+    """Another number of partitions in the last, uncommitted batch marks an offline repartition."""
+    before = checkpoint.entries.get(last - 1)
+    if before is None or last in checkpoint.commits.ids or not at_least(line, "4.2"):
+        return None
+    old, new = ((each.conf or {}).get(PARTITIONS) for each in (before, checkpoint.entries[last]))
+    if old == new or None in (old, new):
+        return None
+    return _stop(failures.unfinished_repartition(last))
 
 
 def _choose_batch(checkpoint: Checkpoint, last: int) -> Start:

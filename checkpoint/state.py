@@ -44,6 +44,11 @@ class Operator(msgspec.Struct, frozen=True):
         return sorted({store.store for store in self.stores})
 
     @property
+    def by_place(self) -> dict[tuple[int, str], StoreFiles]:
+        """The stores by partition and name."""
+        return {(store.partition, store.store): store for store in self.stores}
+
+    @property
     def partitions(self) -> list[int]:
         """Partitions that have a folder."""
         return sorted({store.partition for store in self.stores})
@@ -135,6 +140,7 @@ def _sort_files(
     snapshots: dict[tuple[int, str], str] = {}
     changes: dict[tuple[int, str], str] = {}
     sizes: dict[str, int] = {}
+    checksums: set[str] = set()
     total = files = leftovers = 0
     for entry in entries:
         if entry.is_dir:
@@ -148,6 +154,8 @@ def _sort_files(
         files += 1
         parsed = parse_name(entry.name)
         if parsed is None:
+            if entry.name.endswith(".crc") and parse_name(entry.name[:-4]):
+                checksums.add(f"{folder}/{entry.name[:-4]}")
             leftovers += entry.name.endswith(".tmp")
             continue
         version, identity, kind = parsed
@@ -155,7 +163,9 @@ def _sort_files(
         (changes if kind in ("delta", "changelog") else snapshots)[version, identity] = path
         if entry.size is not None:
             sizes[path] = size
-    return StoreFiles(*where, folder, snapshots, changes, sizes, total, files, leftovers)
+    return StoreFiles(
+        *where, folder, snapshots, changes, sizes, total, files, leftovers, frozenset(checksums)
+    )
 
 
 def _read_schemas(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .checkpoint import PARTITIONS, ROCKSDB
+from .checksums import recorded_size
 from .errors import CheckpointError, RefusedError
 from .state_files import Chain, StoreFiles, trace_chain
 
@@ -26,6 +27,7 @@ MOST_FILES = 500
 LARGEST_STATE_FILE = 4 * 1024 * 1024
 LARGEST_ENTRY = 1024 * 1024
 _BLOCK = b"LZ4Block"
+CHECKSUM = "has a checksum"
 
 
 class StateNeed(msgspec.Struct, frozen=True):
@@ -56,11 +58,13 @@ def _check_operator(
     broken: list[str] = []
     unproved: list[str] = []
     ready = stores = 0
+    places = operator.by_place
     for part in expected_partitions(checkpoint, operator):
         for index, name in enumerate(operator.store_names or ["default"]):
             stores += 1
-            chain = _chain(checkpoint, operator, (part, name, index), version)
-            wrong = _look(checkpoint, chain.files, budget, unproved)
+            files = places.get((part, name)) or _no_store(operator, part, name)
+            chain = _chain(checkpoint, operator, files, index, version)
+            wrong = _look(checkpoint, chain.files, files.checksums, budget, unproved)
             missing += chain.missing
             broken += wrong
             if chain.unproved:
@@ -84,16 +88,16 @@ def expected_partitions(checkpoint: Checkpoint, operator: Operator) -> list[int]
     return operator.partitions
 
 
-def _chain(
-    checkpoint: Checkpoint, operator: Operator, where: tuple[int, str, int], version: int
-) -> Chain:
-    part, name, index = where
-    found = next(
-        (each for each in operator.stores if each.partition == part and each.store == name), None
-    )
+def _no_store(operator: Operator, part: int, name: str) -> StoreFiles:
+    """What stands for a store that has no folder."""
     folder = f"state/{operator.operator}/{part}" + ("" if name == "default" else f"/{name}")
-    files = found or StoreFiles(part, name, folder, {}, {}, {}, 0, 0)
-    ids = live_ids(checkpoint, operator.operator, part, index, version)
+    return StoreFiles(part, name, folder, {}, {}, {}, 0, 0)
+
+
+def _chain(
+    checkpoint: Checkpoint, operator: Operator, files: StoreFiles, index: int, version: int
+) -> Chain:
+    ids = live_ids(checkpoint, operator.operator, files.partition, index, version)
     suffix = "changelog" if checkpoint.provider == ROCKSDB else "delta"
     return trace_chain(files, version, ids, suffix)
 
@@ -148,9 +152,13 @@ def _place(path: str) -> str:
 
 
 def _look(
-    checkpoint: Checkpoint, files: tuple[str, ...], budget: list[int], unproved: list[str]
+    checkpoint: Checkpoint,
+    files: tuple[str, ...],
+    checksums: frozenset[str],
+    budget: list[int],
+    unproved: list[str],
 ) -> list[str]:
-    """Which of these files are empty or cut off."""
+    """Which of these files are empty, cut off, or not of the size their checksum file gives."""
     wrong: list[str] = []
     for file in files:
         if budget[0] <= 0:
@@ -164,10 +172,21 @@ def _look(
         except CheckpointError as error:
             wrong.append(str(error))
             continue
-        flaw = find_flaw(file, data, checkpoint)
+        flaw = _size_flaw(checkpoint, file, data) if file in checksums else None
+        flaw = flaw or find_flaw(file, data, checkpoint)
         if flaw:
             wrong.append(f"{file}: {flaw}")
     return wrong
+
+
+def _size_flaw(checkpoint: Checkpoint, file: str, data: bytes) -> str | None:
+    try:
+        size = recorded_size(checkpoint.store.read(f"{file}.crc"))
+    except CheckpointError:
+        return None
+    if size is None or size == len(data):
+        return None
+    return f"{CHECKSUM} of {size} bytes and has {len(data)}"
 
 
 def find_flaw(file: str, data: bytes, checkpoint: Checkpoint) -> str | None:

@@ -13,7 +13,10 @@ CHANGES = ("delta", "changelog")
 
 
 class StoreFiles(msgspec.Struct, frozen=True):
-    """One store of one partition. Keys of the dicts: (version, id), id empty in format v1."""
+    """One store of one partition. Keys of the dicts: (version, id), id empty in format v1.
+
+    `checksums`: the files that have one of Spark's own checksum files beside them.
+    """
 
     partition: int
     store: str
@@ -24,6 +27,7 @@ class StoreFiles(msgspec.Struct, frozen=True):
     bytes: int
     files: int
     leftovers: int = 0
+    checksums: frozenset[str] = frozenset()
 
     @property
     def versions(self) -> list[int]:

@@ -359,6 +359,14 @@ def provider_cases() -> list[Case]:
             lose("offsets", "commits", "state", "sources"),
         ),
         Case("operator metadata lost", "agg-hdfs", lose("state/0/_metadata"), lines=FROM_4),
+        Case(
+            "repartition left unfinished",
+            "agg-hdfs",
+            both(
+                lose("commits/3"),
+                replace("offsets/3", 'shuffle.partitions":"2"', 'shuffle.partitions":"3"'),
+            ),
+        ),
         Case("session asks for RocksDB", "agg-hdfs", nothing, conf=other),
         Case(
             "session asks for HDFS", "agg-rocksdb", nothing, conf={f"{PREFIX}providerClass": HDFS}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forecast_lab import BATCHES
-from forecast_spark import ROWS, SHAPES
+from forecast_spark import ROWS, SHAPES, new_session
 
 from streamgauge.checkpoint.checkpoint import read_checkpoint
 from streamgauge.checkpoint.describe import describe
@@ -35,10 +35,8 @@ class Row:
 def foresee(lab: Laboratory, case: Case, place: Place) -> Preflight:
     """The forecast, from the checkpoint's files and the description of the code alone."""
     base = lab.bases[case.base]
-    session = lab.spark.newSession()
     conf = base.conf if case.conf is None else base.conf | case.conf
-    for key, value in conf.items():
-        session.conf.set(key, value)
+    session = new_session(lab.spark, conf)
     settings = base.run | case.run
     sink = settings.get("sink", "foreachBatch")
     plan = describe(

@@ -37,6 +37,19 @@ PROVIDERS: dict[str, dict[str, str]] = {
 }
 
 
+STATIC = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "OFF",
+}
+SESSION = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "3600s",
+}
+
+
 @dataclass
 class Outcome:
     """What a run did: the batches its sink was handed, their rows, and how it ended."""
@@ -75,29 +88,24 @@ def write_input(folder: Path, number: int, rows: int = ROWS) -> Path:
     return path
 
 
-def open_session(warehouse: Path) -> Any:
+def open_session() -> Any:
     """The one session of a test run."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
-        "spark.sql.warehouse.dir": str(warehouse),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.streaming.stateStore.maintenanceInterval": "3600s",
-        "spark.sql.ui.explainMode": "simple",
-        "spark.python.worker.reuse": "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.log.level": "OFF",
-    }
     builder = SparkSession.builder.master("local[2]").appName("forecast")
-    for key, value in settings.items():
+    for key, value in (STATIC | SESSION).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def new_session(spark: Any, conf: dict[str, str]) -> Any:
+    """A session of its own on the one Spark, with known settings whoever started that Spark."""
+    session = spark.newSession()
+    for key, value in (SESSION | conf).items():
+        session.conf.set(key, value)
     return session
 
 
@@ -294,9 +302,7 @@ def run(
 ) -> Outcome:
     """Start the query on the checkpoint, wait for its end, and say what it did."""
     outcome = Outcome()
-    session = spark.newSession()
-    for key, value in (conf or {}).items():
-        session.conf.set(key, value)
+    session = new_session(spark, conf or {})
 
     def take(batch: Any, batch_id: int) -> None:
         try:
@@ -329,7 +335,7 @@ def run(
 
 def start_waiting(spark: Any, query: str, folder: Path, checkpoint: Path) -> Any:
     """A run that does one batch and then waits for an hour."""
-    stream = SHAPES[query](spark.newSession(), folder)
+    stream = SHAPES[query](new_session(spark, {}), folder)
     writer = stream.writeStream.option("checkpointLocation", str(checkpoint)).format("noop")
     running = writer.trigger(processingTime="1 hour").start()
     deadline = time.monotonic() + 60

@@ -72,7 +72,7 @@ def main() -> int:
     args = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        spark = open_session(Path(folder) / "warehouse")
+        spark = open_session()
         try:
             lab = Laboratory(spark, Path(folder))
             rows = run_matrix(lab, args.only)

@@ -33,7 +33,7 @@ def main() -> int:
     """Build and pack every base that this Spark line has."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        spark = open_session(root / "warehouse")
+        spark = open_session()
         try:
             lab = Laboratory(spark, root)
             for name in NAMES:

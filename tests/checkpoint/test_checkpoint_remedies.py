@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 
 import pytest
 from recorded_checkpoints import packed, recorded
 
 from streamgauge.checkpoint.checkpoint import read_checkpoint
+from streamgauge.checkpoint.checksums import matches
 from streamgauge.checkpoint.description import (
     Description,
     OperatorDescription,
@@ -293,3 +296,28 @@ def test_replay_of_a_stateful_query_is_not_promised():
     plan = make_plan(read_checkpoint(MemoryStore(packed("4.3.0/agg-hdfs"))))
     possible = {goal.goal: goal.possible for goal in plan.goals}
     assert possible == {"resume": True, "replay": None, "backfill": None, "reset": True}
+
+
+def test_file_that_was_changed_by_hand_is_seen():
+    """Hadoop's checksum files on local disks betray an edit; Spark itself does not look."""
+    files = dict(packed("4.3.0/plain"))
+    data = files["offsets/3"]
+    sums = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
+    files["offsets/.3.crc"] = b"crc\0" + struct.pack(f">{len(sums) + 1}I", 512, *sums)
+    assert lint([read_checkpoint(MemoryStore(files, root="s3://a/b"))]) == []
+    files["offsets/3"] = data.replace(b'"logOffset":3', b'"logOffset":2')
+    (found,) = lint([read_checkpoint(MemoryStore(files, root="s3://a/b"))])
+    assert (found.rule, found.harmless) == ("edited", False)
+    assert "offsets/3" in found.what
+    for strange in (b"", b"crc\0", b"crc\0\0\0\0\0", b"nonsense"):
+        assert matches(data, strange)
+
+
+def test_first_offsets_are_shown():
+    """Kafka's initial offsets are in the report, where the source keeps them."""
+    checkpoint = kafka()
+    assert make_report(checkpoint, 0).sources[0].first is None
+    files = checkpoint.store.files | {"sources/0/0": b'\0v1\n{"orders":{"0":0}}'}
+    assert make_report(read_checkpoint(MemoryStore(files)), 0).sources[0].first == {
+        "orders": {"0": 0}
+    }

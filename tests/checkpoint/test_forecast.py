@@ -13,11 +13,14 @@ CASES = cases()
 
 @pytest.fixture(scope="module")
 def laboratory(tmp_path_factory):
-    """One Spark and one set of base checkpoints for all cases."""
-    root = tmp_path_factory.mktemp("forecast")
-    spark = open_session(root / "warehouse")
-    yield Laboratory(spark, root)
-    spark.stop()
+    """One Spark and one set of base checkpoints for all cases; a Spark that was there stays."""
+    from pyspark import SparkContext
+
+    mine = SparkContext._active_spark_context is None
+    spark = open_session()
+    yield Laboratory(spark, tmp_path_factory.mktemp("forecast"))
+    if mine:
+        spark.stop()
 
 
 def run_case(laboratory, case):
