@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .checkpoint import Checkpoint
+    from .state_files import StoreFiles
 
 RULES = {
     "date-in-path": "a date in the path: a new checkpoint every day forgets everything",
@@ -151,9 +152,10 @@ def _lint_state(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
                 break
 
 
-def _changes_since(store: object) -> int:
-    last = getattr(store, "last_snapshot", None) or 0
-    return sum(version > last for version, _ in getattr(store, "changes", ()))
+def _changes_since(store: StoreFiles) -> int:
+    """Changes that a restart must read on top of the last snapshot."""
+    last = store.last_snapshot or 0
+    return sum(version > last for version, _ in store.changes)
 
 
 def _compare(every: list[Checkpoint]) -> Iterator[LintFinding]:

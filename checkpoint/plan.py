@@ -254,7 +254,10 @@ def _list_files(
     shown = [f"#   {path}" for path in paths[:MOST_FILES]]
     if len(paths) > MOST_FILES:
         shown.append(f"#   … and {len(paths) - MOST_FILES} files more")
-    return [f"# source {source}: {len(paths)} files, entries {first} to {last} of its log", *shown]
+    return [
+        f"# source {source}: {len(paths)} file(s), entries {first} to {last} of its log",
+        *shown,
+    ]
 
 
 def _source_options(source: str, start: str | None, stop: str | None, *, end: bool) -> list[str]:

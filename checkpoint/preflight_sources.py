@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from . import failures
 from .errors import CheckpointError
-from .sources import parse_file_log, recognise
+from .places import bare_path, is_inside
+from .sources import decode_offset, parse_file_log, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,15 +64,15 @@ def _compare_source(
 def _compare_folder(checkpoint: Checkpoint, source: str, new: SourceDescription) -> Iterator[Row]:
     """A folder that does not hold the last batch's files makes Spark refuse them."""
     logged = _last_paths(checkpoint, source)
-    if not new.places or not logged:
+    folder = new.places[0] if new.places else ""
+    if not logged or not bare_path(folder).startswith("/"):
         yield "place of a source", "unknown", f"source {source}: its old or new folder", None
         return
-    folder = plain_path(new.places[0]).rstrip("/") + "/"
     if any(mark in folder for mark in "*?[{"):
         return
-    outside = next((path for path in logged if not plain_path(path).startswith(folder)), None)
+    outside = next((path for path in logged if not is_inside(path, folder)), None)
     if outside:
-        what = f"source {source}: now {new.places[0]}, but the checkpoint has {outside}"
+        what = f"source {source}: now {folder}, but the checkpoint has {outside}"
         yield "place of a source", "fails", what, failures.wrong_base_path()
 
 
@@ -85,17 +86,8 @@ def _last_paths(checkpoint: Checkpoint, source: str) -> list[str]:
         return []
 
 
-def plain_path(place: str) -> str:
-    """A path without `file:` and doubled slashes, to compare what Spark and people write."""
-    if place.startswith("file:"):
-        place = "/" + place.removeprefix("file:").lstrip("/")
-    return place
-
-
 def _compare_topics(source: str, offset: str | None, new: SourceDescription) -> Iterator[Row]:
-    import json  # noqa: PLC0415 - only Kafka's offsets need it
-
-    topics = set(json.loads(offset or "{}"))
+    topics = set(decode_offset(offset) or ())
     given = new.options.get("subscribe")
     if given is None:
         yield "topics", "unknown", f"source {source}: its topics are not a plain list", None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ import msgspec
 from .checkpoint import PARTITIONS, ROCKSDB
 from .checksums import recorded_size
 from .errors import CheckpointError, RefusedError
+from .places import is_inside
 from .state_files import Chain, StoreFiles, trace_chain
 
 if TYPE_CHECKING:
@@ -131,24 +131,15 @@ def _ids_of(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]] | 
 def foreign_schema_paths(checkpoint: Checkpoint) -> list[str]:
     """Schema files that the operators name and that are not files of this checkpoint.
 
-    Decided by their place inside a checkpoint and by listing ours: nothing outside is looked at.
+    Decided by the paths alone: nothing outside is looked at.
     """
-    own = _place(checkpoint.store.root)
     return [
         path
         for operator in checkpoint.state.operators
         for store in (operator.info.stores if operator.info else ())
         for path in store.schema_paths
-        if not _place(path).startswith(f"{own}/state/")
+        if not is_inside(path, checkpoint.store.root)
     ]
-
-
-def _place(path: str) -> str:
-    """A path or URL without its scheme, absolute, to compare what Spark and people write."""
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme.isalnum() and len(scheme) > 1:
-        return "/" + rest.strip("/")
-    return os.path.realpath(path)
 
 
 def _look(

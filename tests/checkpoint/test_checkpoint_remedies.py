@@ -23,6 +23,7 @@ from streamgauge.checkpoint.errors import CannotLookError
 from streamgauge.checkpoint.forecast import Restart
 from streamgauge.checkpoint.lint import RULES, lint, lint_location
 from streamgauge.checkpoint.names import look_at_names
+from streamgauge.checkpoint.places import is_inside
 from streamgauge.checkpoint.plan import GOALS, make_plan
 from streamgauge.checkpoint.preflight import preflight
 from streamgauge.checkpoint.render_remedies import (
@@ -102,7 +103,7 @@ def test_offsets_of_other_sources_are_given_as_they_are():
     """Files by their log entries, Delta by versions, others as text."""
     files = dict(packed("4.3.0/plain"))
     use = make_plan(read_checkpoint(MemoryStore(files)), "backfill").goals[0].steps[0].use
-    assert "1 files, entries 3 to 3" in use[0]
+    assert "1 file(s), entries 3 to 3" in use[0]
     assert use[1].endswith("/f3.json")
     rate = make_plan(read_checkpoint(recorded("4.3.0/agg-hdfs")), "backfill").goals[0].steps[0].use
     assert "rate-micro-batch" in rate[0]
@@ -321,3 +322,25 @@ def test_first_offsets_are_shown():
     assert make_report(read_checkpoint(MemoryStore(files)), 0).sources[0].first == {
         "orders": {"0": 0}
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "inside"),
+    [
+        ("file:/data/ck/state/0", "/data/ck", True),
+        ("file:///data/ck/state/0", "file:/data/ck/", True),
+        ("s3a://lake/ck/state/0", "s3://lake/ck", True),
+        ("s3a://lake/ck2/state/0", "s3://lake/ck", False),
+        ("file:/old/ck/state/0", "/data/ck", False),
+    ],
+)
+def test_places_are_compared_without_their_schemes(path, root, inside):
+    """What Spark wrote down and what a person typed is one place."""
+    assert is_inside(path, root) is inside
+
+
+def test_relative_folder_cannot_be_compared():
+    """Spark resolves it against a directory that nobody knows here."""
+    checkpoint = read_checkpoint(MemoryStore(packed("4.3.0/agg-hdfs")))
+    plan = described(sources=[SourceDescription("file", places=["in"])])
+    assert preflight(checkpoint, plan).status == 2
