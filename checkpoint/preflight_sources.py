@@ -65,7 +65,7 @@ def _compare_folder(checkpoint: Checkpoint, source: str, new: SourceDescription)
     """A folder that does not hold the last batch's files makes Spark refuse them."""
     logged = _last_paths(checkpoint, source)
     folder = new.places[0] if new.places else ""
-    if not logged or not bare_path(folder).startswith("/"):
+    if not logged or not folder or not bare_path(folder).startswith("/"):
         yield "place of a source", "unknown", f"source {source}: its old or new folder", None
         return
     if any(mark in folder for mark in "*?[{"):
