@@ -32,10 +32,11 @@ def check_source_log(store: Store, log: SourceLog, line: str) -> tuple[Failure |
     latest = log.latest
     if latest is None:
         return None, None
+    lost = log.first_missing(log.first_needed(latest), latest)
+    if lost is not None:
+        return failures.missing_source_entry(log.name(lost), lost, line, latest=latest), None
     for number in log.needed(latest)[-MOST_ENTRIES:]:
         file = log.name(number)
-        if not log.has(number):
-            return failures.missing_source_entry(file, number, line, latest=latest), None
         try:
             parse_file_log(store.read(file))
         except BadFileError as error:
@@ -62,12 +63,12 @@ def check_range(
     first, last = log_offset(start) + 1, log_offset(end)
     log = checkpoint.sources.get(source) or SourceLog(f"sources/{source}")
     compacted = max(log.compact, default=-1)
-    lost = [each for each in range(first, last + 1) if not log.has(each) and each > compacted]
-    if not lost:
+    lost = log.first_missing(max(first, compacted + 1), last)
+    if lost is None:
         return None
-    if len(lost) == last - first + 1:
+    if compacted < first and not any(first <= each <= last for each in log.plain):
         return failures.missing_source_entry(log.name(first), first, line, latest=first)
-    return failures.Failure("IllegalStateException", "don't", log.name(lost[0]))
+    return failures.Failure("IllegalStateException", "don't", log.name(lost))
 
 
 def log_offset(offset: str | None) -> int:

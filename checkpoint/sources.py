@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .errors import CheckpointError, MissingFileError, RefusedError
+from .errors import CheckpointError
 from .logs import BadFileError, Flaw, batch_id, parse_version
 
 if TYPE_CHECKING:
     from .store import Store
 
 MOST_PATHS = 200
+MOST_LOG_FILES = 1000
 COMPACT = ".compact"
 
 
@@ -65,9 +66,22 @@ class SourceLog(msgspec.Struct, frozen=True):
         return f"{self.folder}/{number}{COMPACT if number in self.compact else ''}"
 
     def needed(self, upto: int) -> list[int]:
-        """The ids Spark reads to know every file up to `upto`: the newest compact and those after."""
-        first = max((each for each in self.compact if each <= upto), default=0)
-        return list(range(first, upto + 1))
+        """The ids that are there of those Spark reads: the newest compact and what follows it."""
+        first = self.first_needed(upto)
+        return sorted(each for each in self.plain | self.compact if first <= each <= upto)
+
+    def first_needed(self, upto: int) -> int:
+        """Where reading begins: at the newest compact file, or at 0."""
+        return max((each for each in self.compact if each <= upto), default=0)
+
+    def first_missing(self, first: int, last: int) -> int | None:
+        """The first id of a range that is not there; asks at most once for each that is."""
+        number = first
+        while number <= last:
+            if not self.has(number):
+                return number
+            number += 1
+        return None
 
 
 class LoggedFile(msgspec.Struct, frozen=True):
@@ -212,19 +226,23 @@ def _total(partitions: tuple[PartitionRange, ...]) -> int | None:
 
 
 def read_paths(store: Store, log: SourceLog, first: int, last: int) -> tuple[list[str], list[str]]:
-    """Paths taken in by the entries `first`…`last` of a file source's log, and what was wrong."""
-    paths: list[str] = []
+    """Paths taken in by the entries `first`…`last` of a file source's log, and what was wrong.
+
+    Entries that were compacted away are found in the newest compact file.
+    """
+    wanted = {each for each in log.plain if first <= each <= last}
+    files = {log.name(each) for each in wanted}
+    if log.compact and max(log.compact) >= first:
+        files.add(log.name(max(log.compact)))
+    found: dict[str, int] = {}
     wrong: list[str] = []
-    for number in range(first, last + 1):
-        if len(paths) > MOST_PATHS * 50:
-            break
-        name = log.name(number)
+    for name in sorted(files)[:MOST_LOG_FILES]:
         try:
             entries = parse_file_log(store.read(name))
         except BadFileError as error:
             wrong.append(f"{name}: {error}")
-        except (MissingFileError, RefusedError, CheckpointError) as error:
+        except CheckpointError as error:
             wrong.append(str(error))
         else:
-            paths += [each.path for each in entries if each.batch == number]
-    return paths, wrong
+            found |= {each.path: each.batch for each in entries if first <= each.batch <= last}
+    return sorted(found, key=lambda path: (found[path], path)), wrong

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .checkpoint import Checkpoint
 
 
+MOST_BATCHES = 100
+
+
 class Start(msgspec.Struct, frozen=True):
     """The first batch of a start. `written` are batches the sink gets before `failure`."""
 
@@ -73,7 +76,7 @@ def _start_from_nothing(checkpoint: Checkpoint, line: str) -> Start:
     if commits:
         return Start(
             batch=0,
-            written=tuple(range(commits[0] + 1)),
+            written=_span(0, commits[0]),
             failure=failures.concurrent_update(commits[0]),
             duplicates=True,
         )
@@ -87,6 +90,11 @@ def _start_from_nothing(checkpoint: Checkpoint, line: str) -> Start:
             "no batch is planned, so everything is read again, a file source's files at once"
         )
     return Start(batch=0, notes=tuple(notes), duplicates=bool(notes))
+
+
+def _span(first: int, last: int) -> tuple[int, ...]:
+    """Batches from first to last; no more than anybody would read."""
+    return tuple(range(first, min(last, first + MOST_BATCHES - 1) + 1))
 
 
 def _start_from_offsets(checkpoint: Checkpoint, line: str, *, async_progress: bool) -> Start:
@@ -200,7 +208,7 @@ def _choose_batch(checkpoint: Checkpoint, last: int) -> Start:
             batch=last,
             replayed=True,
             previous=previous,
-            written=tuple(range(last, first + 1)),
+            written=_span(last, first),
             failure=failures.concurrent_update(first),
             duplicates=True,
         )

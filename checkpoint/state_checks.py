@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .state import Operator
 
 MOST_FILES = 500
+MOST_PARTITIONS = 10_000
 LARGEST_STATE_FILE = 4 * 1024 * 1024
 LARGEST_ENTRY = 1024 * 1024
 _BLOCK = b"LZ4Block"
@@ -81,10 +82,10 @@ def expected_partitions(checkpoint: Checkpoint, operator: Operator) -> list[int]
     if operator.keyless:
         return [0]
     pinned = checkpoint.conf.get(PARTITIONS, "")
-    if pinned.isdigit():
-        return list(range(int(pinned)))
+    if pinned.isascii() and pinned.isdigit():
+        return list(range(min(int(pinned[:9]), MOST_PARTITIONS)))
     if operator.info and operator.info.stores:
-        return list(range(operator.info.stores[0].partitions))
+        return list(range(min(operator.info.stores[0].partitions, MOST_PARTITIONS)))
     return operator.partitions
 
 

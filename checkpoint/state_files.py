@@ -10,6 +10,7 @@ import msgspec
 
 SNAPSHOTS = ("snapshot", "zip")
 CHANGES = ("delta", "changelog")
+MOST_LINKS = 2000
 
 
 class StoreFiles(msgspec.Struct, frozen=True):
@@ -69,7 +70,8 @@ def trace_chain(
     """
     needed: list[str] = []
     missing: list[str] = []
-    for current in range(version, 0, -1):
+    lowest = max(0, version - MOST_LINKS)
+    for current in range(version, lowest, -1):
         identity = "" if ids is None else ids.get(current, "")
         if ids is not None and not identity:
             text = f"{store.folder}: which file of version {current} is live (no commit says it)"
@@ -77,12 +79,13 @@ def trace_chain(
         key = (current, identity)
         if key in store.snapshots:
             needed.append(store.snapshots[key])
-            break
+            return Chain(tuple(needed), tuple(reversed(missing)))
         if key in store.changes:
             needed.append(store.changes[key])
         else:
             missing.append(_missing(store, key, suffix))
-    return Chain(tuple(needed), tuple(reversed(missing)))
+    unproved = f"{store.folder}: no snapshot in {MOST_LINKS} versions" if lowest else None
+    return Chain(tuple(needed), tuple(reversed(missing)), unproved)
 
 
 def _missing(store: StoreFiles, key: tuple[int, str], suffix: str) -> str:

@@ -100,6 +100,34 @@ def test_many_damages_at_once(seed):
     assert look(files)
 
 
+@pytest.mark.timeout(30)
+def test_enormous_numbers_cost_nothing():
+    """A number in a name or a file never decides how long we look or how much we keep."""
+    big = "9223372036854775806"
+    whole = packed("4.3.0/agg-hdfs")
+    line = whole["offsets/3"].decode()
+    damages = [
+        {"offsets/3": line.replace('"logOffset":3', f'"logOffset":{big}').encode()},
+        {"offsets/3": line.replace('partitions":"2"', f'partitions":"{big}"').encode()},
+        {f"commits/{big}": b"v1\n{}"},
+        {f"offsets/{big}": line.encode(), f"commits/{big}": b"v1\n{}"},
+        {f"sources/0/{big}": whole["sources/0/3"]},
+        {f"sources/0/{big}.compact": whole["sources/0/3"]},
+        {f"state/0/0/{big}.delta": b"x"},
+        {
+            "state/0/_metadata/metadata": whole["state/0/_metadata/metadata"].replace(
+                b":2}", b":999999999}"
+            )
+        },
+    ]
+    for damage in damages:
+        assert look(whole | damage)
+    lonely = {
+        name: data for name, data in whole.items() if not name.startswith(("offsets", "commits"))
+    }
+    assert look(lonely | {f"commits/{big}": b"v1\n{}"})
+
+
 def test_names_that_no_spark_writes():
     """Negative and enormous batches, directories where files should be, stray folders."""
     files = packed("4.3.0/agg-hdfs")

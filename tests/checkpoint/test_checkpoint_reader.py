@@ -20,6 +20,7 @@ from streamgauge.checkpoint.sources import (
     measure_range,
     parse_file_log,
     parse_initial_offsets,
+    read_paths,
     read_source_log,
     recognise,
 )
@@ -187,6 +188,11 @@ def test_file_source_log_and_its_compact_files():
     log = read_source_log(recorded("4.3.0/hdfs-snapshot-and-compact"), "0")
     assert log.latest == 13
     assert log.needed(13) == [11, 12, 13]
+    assert log.first_missing(10, 13) is None
+    assert log.first_missing(10, 15) == 14
+    paths, wrong = read_paths(recorded("4.3.0/hdfs-snapshot-and-compact"), log, 3, 12)
+    assert [path.rsplit("/", 1)[-1] for path in paths] == [f"f{n}.json" for n in range(3, 13)]
+    assert wrong == []
     assert log.name(11) == "sources/0/11.compact"
     entries = parse_file_log(
         recorded("4.3.0/hdfs-snapshot-and-compact").read("sources/0/11.compact")
