@@ -10,12 +10,13 @@ from .description import Description, dump_description, load_description
 from .diff import diff
 from .errors import CannotLookError, CheckpointError
 from .evidence import build_evidence, render_evidence
-from .forecast import Forecast, Restart, forecast
+from .forecast import Forecast, forecast
 from .lint import RULES, lint
 from .names import NamesSummary, look_at_names
 from .plan import make_plan
 from .preflight import Preflight, preflight
 from .report import Report, make_report
+from .restart import Restart
 from .store import LocalStore, MemoryStore, RemoteStore, Store, open_store
 
 __all__ = [

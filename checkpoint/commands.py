@@ -17,7 +17,7 @@ from .checkpoint import read_checkpoint
 from .description import load_description
 from .diff import diff
 from .errors import CannotLookError
-from .forecast import SAFE, UNKNOWN, Restart, forecast
+from .forecast import forecast
 from .lines import LINES, NEWEST, parse_line
 from .lint import lint
 from .plan import GOALS, make_plan
@@ -25,8 +25,10 @@ from .preflight import preflight
 from .render import render_forecast, render_report
 from .render_remedies import render_difference, render_findings, render_plan, render_preflight
 from .report import make_report
+from .restart import Restart
 from .sink_log import read_sink_batches
 from .sinks import SINKS
+from .verdict import SAFE, UNKNOWN
 from .wording import mask_lines, to_json
 
 if TYPE_CHECKING:

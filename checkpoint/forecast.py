@@ -14,40 +14,20 @@ import msgspec
 from . import failures
 from .checkpoint import PARTITIONS
 from .failures import Failure
-from .lines import DEFAULTS, NEWEST, PINNED, at_least
+from .lines import DEFAULTS, PINNED, at_least
+from .restart import Restart
 from .sinks import SINKS, Sink, find_sink
 from .source_checks import log_offset
 from .sources import MOST_PATHS, SourceRange, measure_range, read_paths
 from .start import Start, find_start
 from .state_checks import CHECKSUM, StateNeed, check_state, foreign_schema_paths
+from .verdict import judge
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
 
-SAFE, DUPLICATES, LOSS = "safe", "safe with duplicates", "loses data"
-FAILS, UNKNOWN = "will fail", "unknown"
 STOP_ACTIVE = "spark.sql.streaming.stopActiveRunOnRestart"
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-
-
-class Restart(msgspec.Struct, frozen=True, kw_only=True):
-    """How the query will be started again, as far as it is known.
-
-    `sink_batches`: the newest batch in the file sink's `_spark_metadata`, -1 for none.
-    `sources` and `stateful`: what the new code has; None when nobody said. `active`: a run that is
-    still on this checkpoint or a copy of it, in the `same` application or in an `other` one.
-    """
-
-    spark: str = NEWEST
-    sink: str | None = None
-    output_mode: str | None = None
-    trigger: str | None = None
-    conf: dict[str, str] = {}
-    async_progress: bool | None = None
-    sink_batches: int | None = None
-    sources: int | None = None
-    stateful: bool | None = None
-    active: str | None = None
 
 
 class Override(msgspec.Struct, frozen=True):
@@ -90,7 +70,7 @@ def forecast(checkpoint: Checkpoint, restart: Restart | None = None) -> Forecast
     ranges = _find_ranges(checkpoint, start)
     needs, start = _with_state(checkpoint, restart, start)
     start = _with_active_run(checkpoint, restart, start)
-    verdict, reason = _judge(restart, start, sink, needs)
+    verdict, reason = judge(restart, start, sink, needs)
     return Forecast(
         spark=restart.spark,
         verdict=verdict,
@@ -277,65 +257,6 @@ def find_overrides(checkpoint: Checkpoint, restart: Restart) -> tuple[Override, 
         if pinned is not None and pinned != session:
             found.append(Override(key, session, pinned))
     return tuple(found)
-
-
-def _judge(
-    restart: Restart, start: Start, sink: Sink | None, needs: list[StateNeed]
-) -> tuple[str, str]:
-    if start.failure:
-        return FAILS, start.failure.error
-    if start.unknown:
-        return UNKNOWN, start.unknown
-    unproved = [text for need in needs for text in need.unproved]
-    if unproved:
-        return UNKNOWN, unproved[0]
-    skipped = _skipped_by_sink(restart, start, sink)
-    if skipped:
-        return LOSS, skipped
-    if start.batch == 0 and not (start.replayed or start.duplicates):
-        return _judge_first(restart, sink)
-    if not (start.replayed or start.duplicates):
-        return (DUPLICATES, start.notes[0]) if _goes_back(start) else (SAFE, "")
-    return _judge_replay(start, sink, restart)
-
-
-def _judge_first(restart: Restart, sink: Sink | None) -> tuple[str, str]:
-    """An empty checkpoint: a first start, or one whose checkpoint was deleted."""
-    if sink and (sink.name in ("memory", "console", "noop") or restart.sink_batches == -1):
-        return SAFE, "a first start"
-    return (
-        UNKNOWN,
-        "whether an earlier run has written to the sink: everything is read from the start",
-    )
-
-
-def _goes_back(start: Start) -> bool:
-    return any("goes on from batch" in note for note in start.notes)
-
-
-def _skipped_by_sink(restart: Restart, start: Start, sink: Sink | None) -> str:
-    """New data that a file sink will take for old, since its log is ahead of the checkpoint."""
-    if sink is None or sink.name != "file" or restart.sink_batches is None or start.batch is None:
-        return ""
-    if start.replayed or restart.sink_batches < start.batch:
-        return ""
-    return (
-        f"the file sink has batches up to {restart.sink_batches} and silently skips "
-        f"{start.batch} to {restart.sink_batches}"
-    )
-
-
-def _judge_replay(start: Start, sink: Sink | None, restart: Restart) -> tuple[str, str]:
-    what = f"batch {start.batch} may have been written already"
-    if sink is None:
-        return UNKNOWN, f"what the sink does with batch {start.batch} again (--sink)"
-    if sink.name == "delta" and start.new_identity:
-        return DUPLICATES, "the new query id defeats Delta's memory of its batches"
-    if sink.name == "file" and restart.sink_batches is None and start.batch == 0:
-        return UNKNOWN, "whether the output has a `_spark_metadata` of an earlier run (--output)"
-    if sink.idempotent and not (start.batch == 0 and not start.replayed):
-        return SAFE, f"{what}; the sink {sink.replay}"
-    return DUPLICATES, f"{what}; {sink.name} {sink.replay}"
 
 
 def _sink_effect(start: Start, sink: Sink | None, restart: Restart) -> str:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .forecast import DUPLICATES, FAILS, LOSS, SAFE, UNKNOWN, Forecast, Restart, forecast
+from .forecast import Forecast, forecast
+from .restart import Restart
 from .sinks import find_sink
 from .source_checks import log_offset
 from .sources import decode_offset, read_paths, recognise
+from .verdict import DUPLICATES, FAILS, LOSS, SAFE, UNKNOWN
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint

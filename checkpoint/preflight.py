@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from . import failures
-from .forecast import FAILS, SAFE, UNKNOWN, Forecast, Restart, forecast
+from .forecast import Forecast, forecast
 from .lines import NEWEST, at_least
 from .preflight_sources import compare_sources
+from .restart import Restart
+from .verdict import FAILS, LOSS, SAFE, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +120,7 @@ def _judge(expected: Forecast, findings: tuple[Finding, ...]) -> tuple[str, str,
         return expected.verdict, expected.reason, expected.failure
     for finding in findings:
         if finding.effect == WRONG:
-            return "loses data", finding.what, None
+            return LOSS, finding.what, None
     if expected.verdict == SAFE:
         untold = next((each for each in findings if each.effect == UNTOLD), None)
         if untold:

@@ -14,7 +14,8 @@ from streamgauge.checkpoint.preflight import Preflight, preflight
 from streamgauge.checkpoint.sink_log import read_sink_batches
 
 if TYPE_CHECKING:
-    from forecast_cases import Case, Place
+    from forecast_bases import Place
+    from forecast_cases import Case
     from forecast_lab import Laboratory
     from forecast_spark import Outcome
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from forecast_cases import Base, Case, Place, bases
+from forecast_bases import Base, Place, bases
+from forecast_cases import Case
 from forecast_spark import Outcome, run, start_waiting, write_input
 
 if TYPE_CHECKING:

@@ -329,8 +329,8 @@ def run(
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the outcome
         outcome.causes = causes_of(spark, getattr(error, "_origin", None) or error)
         return outcome
-    wait_for_end(running, until)
-    return describe_end(spark, running, outcome, sink)
+    stopped = wait_for_end(running, until)
+    return describe_end(spark, running, outcome, sink, stopped=stopped)
 
 
 def start_waiting(spark: Any, query: str, folder: Path, checkpoint: Path) -> Any:
@@ -345,23 +345,30 @@ def start_waiting(spark: Any, query: str, folder: Path, checkpoint: Path) -> Any
     return running
 
 
-def wait_for_end(running: Any, until: int | None) -> None:
-    """Wait until the query has ended, or has done `until` batches and is stopped."""
+def wait_for_end(running: Any, until: int | None) -> bool:
+    """Wait until the query has ended, or has done `until` batches; whether it was stopped then."""
+    stopped = False
     deadline = time.monotonic() + 60
     while running.isActive and time.monotonic() < deadline:
         done = running.lastProgress
         if until is not None and done is not None and done["batchId"] >= until:
             running.stop()
+            stopped = True
         time.sleep(0.02)
     assert not running.isActive, "the query did not end in a minute"
+    return stopped
 
 
-def describe_end(spark: Any, running: Any, outcome: Outcome, sink: str) -> Outcome:
+def describe_end(
+    spark: Any, running: Any, outcome: Outcome, sink: str, *, stopped: bool
+) -> Outcome:
     """Fill in what Spark knows of the run when it is over."""
     outcome.query_id = running.id
     failure = running._jsq.exception()
     if failure.isDefined():
         outcome.causes = causes_of(spark, failure.get()) + outcome.inner
+        if stopped and any("InterruptedException" in name for name, _, _ in outcome.causes):
+            outcome.causes = []  # async progress tracking takes our stop() for a failure
     if sink != "foreachBatch":
         seen = [p for p in running.recentProgress if "addBatch" in p["durationMs"]]
         outcome.batches = [p["batchId"] for p in seen]

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from forecast_cases import bases, cases
+from forecast_bases import bases
+from forecast_cases import cases
 
 from streamgauge.checkpoint.sinks import SINKS
 

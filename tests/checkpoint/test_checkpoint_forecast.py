@@ -8,9 +8,10 @@ import pytest
 from recorded_checkpoints import packed, recorded
 
 from streamgauge.checkpoint.checkpoint import read_checkpoint
-from streamgauge.checkpoint.forecast import Restart, forecast
+from streamgauge.checkpoint.forecast import forecast
 from streamgauge.checkpoint.lines import LINES, parse_line, writer_line
 from streamgauge.checkpoint.render import render_forecast
+from streamgauge.checkpoint.restart import Restart
 from streamgauge.checkpoint.sinks import SINKS, find_sink
 from streamgauge.checkpoint.state_files import StoreFiles, trace_chain
 from streamgauge.checkpoint.store import MemoryStore

@@ -12,13 +12,14 @@ from recorded_checkpoints import PACKED, packed
 
 from streamgauge.checkpoint.checkpoint import read_checkpoint
 from streamgauge.checkpoint.diff import diff
-from streamgauge.checkpoint.forecast import Restart, forecast
+from streamgauge.checkpoint.forecast import forecast
 from streamgauge.checkpoint.lines import LINES
 from streamgauge.checkpoint.lint import lint
 from streamgauge.checkpoint.plan import make_plan
 from streamgauge.checkpoint.render import render_forecast, render_report
 from streamgauge.checkpoint.render_remedies import render_difference, render_findings, render_plan
 from streamgauge.checkpoint.report import make_report
+from streamgauge.checkpoint.restart import Restart
 from streamgauge.checkpoint.store import MemoryStore
 
 

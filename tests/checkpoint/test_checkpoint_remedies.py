@@ -20,7 +20,6 @@ from streamgauge.checkpoint.description import (
 )
 from streamgauge.checkpoint.diff import diff
 from streamgauge.checkpoint.errors import CannotLookError
-from streamgauge.checkpoint.forecast import Restart
 from streamgauge.checkpoint.lint import RULES, lint, lint_location
 from streamgauge.checkpoint.names import look_at_names
 from streamgauge.checkpoint.places import is_inside
@@ -33,6 +32,7 @@ from streamgauge.checkpoint.render_remedies import (
     render_preflight,
 )
 from streamgauge.checkpoint.report import make_report
+from streamgauge.checkpoint.restart import Restart
 from streamgauge.checkpoint.store import MemoryStore
 
 
