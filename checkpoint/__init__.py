@@ -14,7 +14,7 @@ from .forecast import Forecast, forecast
 from .lint import RULES, lint
 from .names import NamesSummary, look_at_names
 from .plan import make_plan
-from .preflight import Preflight, preflight
+from .preflight import Preflight, preflight, preflight_query
 from .report import Report, make_report
 from .restart import Restart
 from .store import LocalStore, MemoryStore, RemoteStore, Store, open_store
@@ -46,6 +46,7 @@ __all__ = [
     "make_report",
     "open_store",
     "preflight",
+    "preflight_query",
     "read_checkpoint",
     "render_evidence",
 ]

@@ -8,21 +8,24 @@ the same start is part of the answer.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from . import failures
+from .checkpoint import Checkpoint, read_checkpoint
+from .describe import describe
 from .forecast import Forecast, forecast
 from .lines import NEWEST, at_least
 from .preflight_sources import compare_sources
 from .restart import Restart
+from .sink_log import read_sink_batches
 from .verdict import FAILS, LOSS, SAFE, UNKNOWN
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
-    from .checkpoint import Checkpoint
     from .description import Description, OperatorDescription
     from .failures import Failure
     from .state import Operator
@@ -88,6 +91,32 @@ def preflight(
             expected, verdict=FAILS, reason=reason, failure=failure, then=None
         )
     return Preflight(verdict, reason, findings, expected)
+
+
+def preflight_query(
+    streaming_df: Any,
+    checkpoint: str | os.PathLike[str] | Checkpoint,
+    *,
+    sink: str | None = None,
+    output: str | None = None,
+    output_mode: str | None = None,
+    trigger: str | None = None,
+    options: dict[str, str] | None = None,
+) -> Preflight:
+    """Describe a streaming DataFrame and compare it with a checkpoint, in one call.
+
+    For a test or a deploy script; starts nothing. `output` is the file sink's directory.
+    """
+    plan = describe(
+        streaming_df,
+        sink=sink,
+        output=output,
+        output_mode=output_mode,
+        trigger=trigger,
+        options=options,
+    )
+    read = checkpoint if isinstance(checkpoint, Checkpoint) else read_checkpoint(checkpoint)
+    return preflight(read, plan, sink_batches=None if output is None else read_sink_batches(output))
 
 
 def restart_of(plan: Description, line: str, sink_batches: int | None = None) -> Restart:

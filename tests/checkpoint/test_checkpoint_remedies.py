@@ -11,6 +11,7 @@ from recorded_checkpoints import packed, recorded
 
 from streamgauge.checkpoint.checkpoint import read_checkpoint
 from streamgauge.checkpoint.checksums import matches
+from streamgauge.checkpoint.describe import describe
 from streamgauge.checkpoint.description import (
     Description,
     OperatorDescription,
@@ -344,3 +345,19 @@ def test_relative_folder_cannot_be_compared():
     checkpoint = read_checkpoint(MemoryStore(packed("4.3.0/agg-hdfs")))
     plan = described(sources=[SourceDescription("file", places=["in"])])
     assert preflight(checkpoint, plan).status == 2
+
+
+def test_description_on_connect_says_unknown():
+    """There the plan is on the server: sources and operators are null, the settings are not."""
+
+    class Session:
+        version = "4.3.0"
+        conf = {"spark.sql.shuffle.partitions": "7"}  # noqa: RUF012 - a double of a session's conf
+
+    class Frame:
+        sparkSession = Session()  # noqa: N815 - PySpark's name
+
+    plan = describe(Frame())
+    assert (plan.spark, plan.sources, plan.operators) == ("4.3", None, None)
+    assert plan.conf["spark.sql.shuffle.partitions"] == "7"
+    assert preflight(kafka(), plan).status == 2

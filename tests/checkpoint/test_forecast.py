@@ -6,7 +6,9 @@ import pytest
 from forecast_cases import cases
 from forecast_judge import compare
 from forecast_lab import Laboratory
-from forecast_spark import open_session
+from forecast_spark import SHAPES, open_session
+
+from streamgauge.checkpoint import describe, dump_description, preflight_query
 
 CASES = cases()
 
@@ -28,6 +30,38 @@ def run_case(laboratory, case):
     if laboratory.fits(case):
         row = compare(laboratory, case)
         assert row.disagreements == (), f"{row.forecast} | {row.fact}"
+
+
+@pytest.mark.spark
+def test_description_of_a_real_query(laboratory):
+    """Sources, stateful operators with their types, settings; secrets in options are masked."""
+    place = laboratory.base("agg-hdfs")
+    stream = laboratory.spark.readStream.schema("k STRING, v INT")
+    stream = (
+        stream.option("path", str(place.folder)).option("password", "verysecret").format("json")
+    )
+    plan = describe(stream.load().groupBy("k").count(), sink="kafka", options={})
+    assert b"verysecret" not in dump_description(plan)
+    assert (plan.spark, plan.async_progress) == (laboratory.line, False)
+    assert (plan.sources[0].kind, plan.sources[0].places) == ("file", [str(place.folder)])
+    (operator,) = plan.operators
+    assert (operator.name, operator.key_types, operator.key_names) == (
+        "stateStoreSave",
+        ["string"],
+        ["k"],
+    )
+    assert (operator.value_types, operator.value_names) == (["long"], ["count"])
+
+
+@pytest.mark.spark
+def test_preflight_in_one_call(laboratory):
+    """A DataFrame and a path are enough; nothing is started."""
+    place = laboratory.base("agg-hdfs")
+    same = SHAPES["count-by-key"](laboratory.spark, place.folder)
+    assert preflight_query(same, place.checkpoint, sink="foreachBatch", options={}).status == 0
+    other = SHAPES["count-by-number"](laboratory.spark, place.folder)
+    assert preflight_query(other, place.checkpoint, sink="foreachBatch").status == 1
+    assert laboratory.spark.streams.active == []
 
 
 @pytest.mark.spark
