@@ -58,7 +58,7 @@ def open_store(place: str | os.PathLike[str], **options: Any) -> Store:
     """The store of a path or URL; raises CannotLookError when nothing is there."""
     text = os.fspath(place)
     scheme = urlsplit(text).scheme
-    if scheme == "file":
+    if scheme in ("file", "local"):
         text, scheme = unquote(urlsplit(text).path), ""
     if len(scheme) > 1:  # one letter is a drive of Windows
         return RemoteStore(text, **options)

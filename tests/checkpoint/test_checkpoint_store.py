@@ -91,7 +91,8 @@ def test_what_is_not_there_is_said_so(tmp_path):
         store.read("metadata")
     with pytest.raises(CannotLookError, match="no such directory"):
         open_store(tmp_path / "nowhere")
-    assert open_store(f"file://{tmp_path}").list() == []
+    for scheme in ("file", "local"):
+        assert isinstance(open_store(f"{scheme}://{tmp_path}"), LocalStore)
 
 
 def test_unknown_scheme_names_the_extra():
