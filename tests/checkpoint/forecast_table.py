@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from forecast_cases import cases
+from forecast_cases import Case, cases
 from forecast_judge import Row, compare
 from forecast_lab import Laboratory
 from forecast_spark import open_session
@@ -31,13 +31,23 @@ def run_matrix(lab: Laboratory, only: str) -> list[Row]:
     rows = []
     for case in cases():
         if lab.fits(case) and re.search(only, case.id):
-            row = compare(lab, case)
+            row = try_case(lab, case)
             mark = "agrees" if not row.disagreements else "DISAGREES"
             say(f"{mark:9} {row.case} | {row.forecast} | {row.fact}")
             for text in row.disagreements:
                 say(f"          {text}")
             rows.append(row)
     return rows
+
+
+def try_case(lab: Laboratory, case: Case) -> Row:
+    """One case; a base that could not be built costs its cases, not the run."""
+    try:
+        return compare(lab, case)
+    except AssertionError as error:
+        return Row(
+            case.id, "not tried", str(error)[:200], ("the laboratory failed",), unknown=False
+        )
 
 
 def as_markdown(line: str, rows: list[Row]) -> str:
