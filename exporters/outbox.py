@@ -116,6 +116,7 @@ class Outbox(SpanProcessor):
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # our own calls are not traced
         hush = _Hush(threading.get_ident())
         try:
+            self._prepare()  # now: at the end of a short job there would be no time for imports
             while spans := self._take():
                 hush.cover()
                 error = self._send(spans, hush)
@@ -124,6 +125,12 @@ class Outbox(SpanProcessor):
                 self._try(self._exporter.shutdown)
         finally:
             hush.lift()
+
+    def _prepare(self) -> None:
+        try:
+            self._exporter = self._make_exporter()
+        except Exception as error:  # noqa: BLE001 - tried again with the first spans
+            self._complain(error)
 
     def _take(self) -> list[ReadableSpan]:
         """Wait for enough, or for long enough; nothing means that this is the end."""
@@ -148,7 +155,6 @@ class Outbox(SpanProcessor):
         try:
             if self._exporter is None:
                 self._exporter = self._make_exporter()
-                hush.cover()  # its import has made loggers
             if self._exporter.export(spans) is SpanExportResult.SUCCESS:
                 return None
             return ExportFailed(hush.last or "the collector did not take the spans")

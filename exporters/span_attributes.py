@@ -30,6 +30,7 @@ ERROR_TYPE = "error.type"
 BATCH_SECONDS = f"{PREFIX}batch.duration"
 REPLAYED = f"{PREFIX}batch.replayed"
 OVERDUE = f"{PREFIX}batch.overdue"
+LINK = f"{PREFIX}link"
 START_KIND = f"{PREFIX}start.kind"
 
 
@@ -112,6 +113,7 @@ TABLE = (
     _of("running", "running.tasks.running", "tasks of the batch, at that moment"),
     _of("running", "running.tasks.completed", "the same"),
     _of("running", "running.tasks.failed", "the same"),
+    _of("links", "link", "what a link points to: previous_batch, start, or failed_batch (of the run before)"),
     _of("batch, start", "error.type", "Spark's error class; else the exception's class"),
 )  # fmt: skip
 

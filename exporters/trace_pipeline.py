@@ -37,7 +37,7 @@ from streamgauge.version import __version__
 from . import span_ids
 from .outbox import Complain, Count, Outbox
 from .sampling import KeepSampler
-from .span_attributes import Attributes
+from .span_attributes import LINK, Attributes
 
 Key = tuple[str, int | str]  # run id; batch id, or `span_ids.START`
 
@@ -64,7 +64,7 @@ class SpanRecord(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     attributes: Attributes
-    links: Sequence[SpanContext] = ()
+    links: Sequence[tuple[str, SpanContext]] = ()  # what it points to, and where that is
     failure: Failure | None = None
     children: Sequence[SpanRecord] = ()
 
@@ -164,8 +164,8 @@ class Pipeline:
         if span is None:
             return self._begin(key, root, None)
         span.set_attributes(root.attributes)
-        for context in root.links:
-            span.add_link(context)
+        for what, context in root.links:
+            span.add_link(context, {LINK: what})
         with suppress(AttributeError):
             # Begun by `batch_span`, in the middle of the batch; the API can't set a start later.
             span._start_time = root.start  # type: ignore[attr-defined] # noqa: SLF001
@@ -179,7 +179,7 @@ class Pipeline:
             record.name,
             context=Context() if parent is None else set_span_in_context(parent, Context()),
             attributes=record.attributes,
-            links=[Link(context) for context in record.links],
+            links=[Link(context, {LINK: what}) for what, context in record.links],
             start_time=record.start,
         )
 

@@ -164,7 +164,7 @@ class TraceExporter(Exporter):
             start=_ns(event.at),
             end=_ns(event.at) + _length(event),
             attributes=attributes,
-            links=[context for context in (run.previous, run.start) if context is not None],
+            links=_links(previous_batch=run.previous, start=run.start),
             children=_lay_out(event, _REAL_TIME if query.trigger == "real_time" else PHASES),
         )
         run.previous = self._write(key, record)
@@ -223,7 +223,7 @@ class TraceExporter(Exporter):
             start=_ns(start),
             end=_ns(end.at),
             attributes=attributes,
-            links=[context for context in (run.previous, run.start) if context is not None],
+            links=_links(previous_batch=run.previous, start=run.start),
             failure=failure,
         )
         return self._write(key, record)
@@ -247,14 +247,13 @@ class TraceExporter(Exporter):
         attributes = describe_start(query, run_id, first, outcome)
         if failure is not None:
             attributes[ERROR_TYPE] = failure.error_type
-        before = self._failed.get(query.query_id)
         record = SpanRecord(
             name=_name("start", query),
             part=START,
             start=_ns(min(began, at)),
             end=_ns(at),
             attributes=attributes,
-            links=[before] if before is not None else [],
+            links=_links(failed_batch=self._failed.get(query.query_id)),
             failure=failure,
         )
         run.start = self._write((run_id, START), record)
@@ -303,6 +302,10 @@ class TraceExporter(Exporter):
         ended = [run_id for run_id in self._written if run_id not in self._runs]
         for run_id in ended[:-16]:
             del self._written[run_id]
+
+
+def _links(**contexts: SpanContext | None) -> list[tuple[str, SpanContext]]:
+    return [(what, context) for what, context in contexts.items() if context is not None]
 
 
 def _next(run: _Run) -> int | None:

@@ -29,9 +29,9 @@ settings.load_profile("quiet")
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "tests" / "data" / "events"
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-for _variable in ("JAVA_HOME", "SPARK_HOME", "OTEL_RESOURCE_ATTRIBUTES"):
+for _variable in ("JAVA_HOME", "SPARK_HOME"):
     os.environ.pop(_variable, None)
-for _variable in [name for name in os.environ if name.startswith("STREAMGAUGE_")]:
+for _variable in [name for name in os.environ if name.startswith(("STREAMGAUGE_", "OTEL_"))]:
     del os.environ[_variable]
 
 
