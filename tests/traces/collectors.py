@@ -92,7 +92,11 @@ def _span(span) -> dict:
         "words": span.status.message,
         "events": [(event.name, _attributes(event.attributes)) for event in span.events],
         "links": [
-            (_attributes(link.attributes).get("spark.streaming.link"), link.trace_id.hex(), link.span_id.hex())
+            (
+                _attributes(link.attributes).get("spark.streaming.link"),
+                link.trace_id.hex(),
+                link.span_id.hex(),
+            )
             for link in span.links
         ],
     }
