@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup setup-integration demo test test-integration check bench lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -20,8 +20,14 @@ check: setup  ## lint, format, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
-	$(BIN)/python -m pytest
-	.venv-3.5/bin/python -m pytest -m spark
+	$(BIN)/python -m pytest -m "not integration"
+	.venv-3.5/bin/python -m pytest -m "spark and not integration"
+
+setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
+	@$(PYTHON) scripts/setup_integration.py
+
+test-integration: setup-integration  ## the tests that need the Go module proxy or take long
+	$(BIN)/python -m pytest -m integration
 
 lock: setup  ## write requirements.lock anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \

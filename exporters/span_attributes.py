@@ -229,7 +229,9 @@ def describe_start(query: Query, run_id: str, first: Progress | None, outcome: s
             "start.outcome": outcome,
             "start.batch.id": first.batch_id if first else None,
             "start.replayed": first.replayed if first else None,
-            "start.gap": max(0.0, began - before.at) if before and began is not None else None,
+            "start.gap": round(max(0.0, began - before.at), 3)
+            if before and began is not None
+            else None,
             "start.last_outcome": before.outcome if before else None,
             "start.last_error_type": before.error_class if before else None,
             "start.restarts_last_hour": max(0, len(recent) - 1),
@@ -261,12 +263,18 @@ def describe_running(query: Query, look: Sighting, batch_id: int, age: float) ->
 def describe_exception(exception: str, error_type: str) -> Attributes:
     """The exception event, by OpenTelemetry's names; masked, and bounded."""
     text = mask(exception)
-    first, _, _ = text.strip().partition("\n")
     return {
         "exception.type": error_type,
-        "exception.message": first[:1000],
+        "exception.message": _headline(text)[:1000],
         "exception.stacktrace": text[:LONGEST_STACK],
     }
+
+
+def _headline(text: str) -> str:
+    """What happened, in a line: the first; of an error in Python code, which Py4J wraps, its last."""
+    words, _, _ = text.strip().partition("\n\tat ")
+    lines = [line.strip() for line in words.splitlines() if line.strip()] or [""]
+    return lines[-1] if lines[0].startswith("py4j.") else lines[0]
 
 
 def _known(values: Mapping[str, Value | None]) -> Attributes:

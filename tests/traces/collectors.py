@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import json
+import shutil
 import socket
 import subprocess
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -166,3 +170,81 @@ def rotel(folder: Path) -> Iterator[tuple[Rotel, Store]]:
             yield collector, behind
         finally:
             collector.stop()
+
+
+class Jaeger:
+    """A real trace store: Jaeger v2, with its traces in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.http, self.grpc, self.query = free_port(), free_port(), free_port()
+        self._folder = folder
+        self._process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        found = shutil.which("jaeger")
+        assert found, "jaeger is not here; `make setup-integration` builds it"
+        config = self._folder / "jaeger.json"
+        config.write_text(json.dumps(self._config()))
+        with (self._folder / "jaeger.log").open("a") as log:
+            self._process = subprocess.Popen(
+                [found, "--config", str(config)], stdout=log, stderr=subprocess.STDOUT
+            )
+        wait_for(lambda: answers(self.http) and answers(self.query), 60, what="jaeger")
+
+    def _config(self) -> dict:
+        otlp = {
+            "http": {"endpoint": f"127.0.0.1:{self.http}"},
+            "grpc": {"endpoint": f"127.0.0.1:{self.grpc}"},
+        }
+        pages = {
+            "storage": {"traces": "here"},
+            "http": {"endpoint": f"127.0.0.1:{self.query}"},
+            "grpc": {"endpoint": f"127.0.0.1:{free_port()}"},
+        }
+        pipeline = {"receivers": ["otlp"], "exporters": ["jaeger_storage_exporter"]}
+        return {
+            "service": {
+                "extensions": ["jaeger_storage", "jaeger_query"],
+                "pipelines": {"traces": pipeline},
+                "telemetry": {"metrics": {"level": "none"}, "logs": {"level": "warn"}},
+            },
+            "extensions": {
+                "jaeger_query": pages,
+                "jaeger_storage": {"backends": {"here": {"memory": {"max_traces": 10_000}}}},
+            },
+            "receivers": {"otlp": {"protocols": otlp}},
+            "exporters": {"jaeger_storage_exporter": {"trace_storage": "here"}},
+        }
+
+    def trace(self, trace_id: str) -> list[dict]:
+        """The spans of one trace, as the API gives them; none when it is not there."""
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.query}/api/traces/{trace_id}", timeout=10
+            ) as answer:
+                (found,) = json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            assert error.code == 404, error
+            return []
+        for span in found["spans"]:
+            span["tags"] = {tag["key"]: tag["value"] for tag in span["tags"]}
+            span["process"] = found["processes"][span["processID"]]
+        return found["spans"]
+
+    def stop(self) -> None:
+        """End it, this very process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+
+
+@contextmanager
+def jaeger(folder: Path) -> Iterator[Jaeger]:
+    """A trace store for as long as the block lasts."""
+    made = Jaeger(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

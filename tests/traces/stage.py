@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from conftest import Life
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
 from streamgauge.exporters.trace_pipeline import Pipeline, make_own
 from streamgauge.exporters.traces import TraceExporter
 from streamgauge.listener.decoder import decode

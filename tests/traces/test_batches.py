@@ -1,11 +1,13 @@
 """Every batch a trace: true start, phases in engine order, what it did, what it points to."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from conftest import EVENTS, recorded
 from opentelemetry.trace import SpanKind, StatusCode
 from stage import T0, Stage
+
 from streamgauge.exporters import span_ids
 from streamgauge.exporters.span_attributes import LONGEST_OFFSET, TABLE
 from streamgauge.exporters.traces import PHASES
@@ -52,7 +54,7 @@ def test_phases_follow_one_another_in_engine_order():
     lengths = [(span.end_time - span.start_time) // 1_000_000 for span in phases]
     assert lengths == [2, 20, 1, 30, 400, 20]
     assert phases[0].start_time == root.start_time
-    for before, after in zip(phases, phases[1:], strict=False):
+    for before, after in pairwise(phases):
         assert after.start_time == before.end_time
     assert root.end_time - phases[-1].end_time == 27_000_000
     for span in phases:

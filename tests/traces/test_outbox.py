@@ -11,6 +11,7 @@ from collectors import free_port, store
 from conftest import Life, feed, page, value, wait_for
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
+
 from streamgauge.exporters.outbox import Outbox
 
 
@@ -44,6 +45,7 @@ class Counted(dict):
     """Counts by outcome."""
 
     def __call__(self, outcome, spans):
+        """Add to one."""
         self[outcome] = self.get(outcome, 0) + spans
 
 
@@ -167,7 +169,7 @@ def test_refusing_collector_is_told_by_its_status(agent, monkeypatch):
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
         complaints = []
         made = agent()
-        made.complain = lambda part, error: complaints.append(str(error))
+        made.complain = lambda _, error: complaints.append(str(error))
         life = Life()
         feed(made, life.started(), life.progress())
         wait_for(lambda: made.stats.of("spans") == {"failed": 8})

@@ -1,7 +1,9 @@
 """Every restart a story, and the failure on the batch that failed."""
 
+from conftest import recorded
 from opentelemetry.trace import StatusCode
 from stage import T0, Stage
+
 from streamgauge.exporters.failed_batch import read_planned
 from streamgauge.listener.looks import Tasks
 
@@ -153,6 +155,14 @@ def test_error_type_without_an_error_class():
     stage.batch()
     stage.end(BOOM)
     assert stage.spans("batch orders")[-1].attributes["error.type"] == "SparkException"
+
+
+def test_failure_of_python_code_is_told_by_its_own_words():
+    """Py4J wraps it; the line that says what happened is the last of Python's traceback."""
+    stage = Stage()
+    stage.play(recorded("4.3.0", "query-terminated-foreachbatch-error"))
+    (span,) = stage.spans()
+    assert span.status.description == "ValueError: boom in foreachBatch"
 
 
 def test_failed_batch_begins_where_a_look_saw_it_begin():

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from conftest import Life, feed, page, value
+
 from streamgauge.config import ConfigError, make_config
 from streamgauge.exporters.trace_target import TargetError, choose_targets, find_exporter
 
