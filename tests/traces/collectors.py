@@ -225,7 +225,8 @@ class Jaeger:
             ) as answer:
                 (found,) = json.load(answer)["data"]
         except urllib.error.HTTPError as error:
-            assert error.code == 404, error
+            if error.code != 404:
+                raise
             return []
         for span in found["spans"]:
             span["tags"] = {tag["key"]: tag["value"] for tag in span["tags"]}
