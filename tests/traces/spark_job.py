@@ -11,13 +11,13 @@ its page in OpenMetrics form. Where traces go is the environment's business.
 import json
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from prometheus_client.openmetrics.exposition import generate_latest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -42,7 +42,7 @@ def main(folder):
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    listener = TelemetryListener(metrics_address="", log_level="off", watch_seconds=0.2)
+    listener = TelemetryListener(metrics_address="127.0.0.1:0", log_level="off", watch_seconds=0.2)
     spark.streams.addListener(listener)
     source = folder / "in"
     source.mkdir()
@@ -53,7 +53,7 @@ def main(folder):
     batches = sum(len(found["progress"]) for found in runs)
     wait_for(lambda: listener.stats.of("events").get("progress", 0) >= batches)
     wait_for(lambda: listener.stats.of("events").get("terminated", 0) >= 2)
-    page = generate_latest(Agent.current().registry).decode()
+    page = fetch(f"{listener.address}/metrics")
     app_id = spark.sparkContext.applicationId
     version = spark.version
     agent = Agent.current()
@@ -68,6 +68,13 @@ def main(folder):
     ]
     answer["provider_is_users"] = isinstance(trace.get_tracer_provider(), TracerProvider)
     sys.stdout.write(json.dumps(answer))
+
+
+def fetch(address):
+    """The page as Prometheus gets it when it asks for exemplars."""
+    request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read().decode()
 
 
 def run(spark, folder, *, fails):

@@ -1,0 +1,331 @@
+"""What tracing costs, and what a dead collector costs; each figure a ratio measured side by side.
+
+    python bench/traces.py handling     an event in the worker, with and without traces (no Spark)
+    python bench/traces.py bus          the same on a real Spark: 12 queries, a trigger a second
+    python bench/traces.py outage       the collector is killed again and again, and for a minute
+
+Each prints one line of JSON. Windows of a few seconds alternate, so that a noisy machine is as noisy
+for the one as for the other; the bound is the upper end of a 95 % confidence interval of the
+median ratio (a sign test: no distribution is assumed).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+QUERIES = 12
+SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
+
+
+# ---- statistics -----------------------------------------------------------------------------
+
+
+def interval(ratios: list[float]) -> tuple[float, float, float]:
+    """Median with the bounds of its 95 % confidence interval, from the order of the values."""
+    values = sorted(ratios)
+    count = len(values)
+    low = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))
+    high = min(count - 1, math.ceil(1 + (count + 1.96 * math.sqrt(count)) / 2) - 1)
+    return values[low], statistics.median(values), values[high]
+
+
+def report(**figures) -> None:
+    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
+    print(json.dumps(rounded), flush=True)
+
+
+# ---- a collector ----------------------------------------------------------------------------
+
+
+class Sink:
+    """A collector in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = found.getsockname()[1]
+        self.file = folder / "spans.txt"
+        self.file.touch()
+        self._process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        program = Path(__file__).with_name("otlp_sink.py")
+        self._process = subprocess.Popen(
+            [sys.executable, str(program), str(self.port), str(self.file)]
+        )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise TimeoutError("the sink did not start")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+    @property
+    def spans(self) -> int:
+        return sum(int(line) for line in self.file.read_text().split())
+
+
+# ---- an event in the worker -----------------------------------------------------------------
+
+
+def bench_handling(runs: int = 40, events: int = 240) -> None:
+    """The worker's own time for an event, and what of it is tracing."""
+    from conftest import Life, QuietDriver, recorded
+
+    from streamgauge.agent import Agent
+    from streamgauge.config import make_config
+    from streamgauge.listener.inbox import Item
+
+    progress = json.loads(recorded("4.3.0", "progress-agg-append-rocksdb"))
+    progress = progress.get("progress", progress)
+    with tempfile.TemporaryDirectory() as folder:
+        sink = Sink(Path(folder))
+        sink.start()
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{sink.port}"
+        agents = {
+            traces: Agent(make_config({**SETTINGS, "traces": traces}), driver=QuietDriver())
+            for traces in ("off", "auto")
+        }
+        lives = [Life(f"query-{n}") for n in range(QUERIES)]
+        for agent in agents.values():
+            for life in lives:
+                agent._worker.handle(Item("started", life.started(), time.time()))
+        keep = ("stateOperators", "sources", "durationMs", "eventTime")
+        taken = {name: [] for name in agents}
+        for _ in range(runs + 2):
+            texts = [
+                lives[n % QUERIES].progress(
+                    **{key: progress[key] for key in keep if key in progress}
+                )
+                for n in range(events)
+            ]
+            for name, agent in agents.items():
+                began = time.perf_counter()
+                for text in texts:
+                    agent._worker.handle(Item("progress", text, time.time()))
+                taken[name].append((time.perf_counter() - began) / events)
+            time.sleep(0.2)  # let the sender catch up: it is not what is measured
+        off, on = taken["off"][2:], taken["auto"][2:]
+        for agent in agents.values():
+            agent.close()
+        sink.kill()
+    added = interval([b - a for a, b in zip(off, on, strict=True)])
+    share = interval([(b - a) / b for a, b in zip(off, on, strict=True)])
+    report(
+        bench="handling",
+        runs=runs,
+        events_a_run=events,
+        without_us=statistics.median(off) * 1e6,
+        with_us=statistics.median(on) * 1e6,
+        added_us=added[1] * 1e6,
+        added_us_low=added[0] * 1e6,
+        added_us_high=added[2] * 1e6,
+        share=share[1],
+        share_low=share[0],
+        share_high=share[2],
+    )
+
+
+# ---- a real Spark ---------------------------------------------------------------------------
+
+
+def start_spark():
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("bench-traces")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def start_queries(spark, folder: str) -> list:
+    return [
+        spark.readStream.format("rate")
+        .option("rowsPerSecond", 10)
+        .option("numPartitions", 1)
+        .load()
+        .writeStream.queryName(f"query-{number}")
+        .format("noop")
+        .option("checkpointLocation", f"{folder}/{number}")
+        .trigger(processingTime="1 second")
+        .start()
+        for number in range(QUERIES)
+    ]
+
+
+def listen(spark, traces: str):
+    """Add a listener; returns it and the lists that its times go to."""
+    from streamgauge import TelemetryListener
+
+    listener = TelemetryListener(**SETTINGS, traces=traces)
+    spark.streams.addListener(listener)
+    bus, handling = [], []
+    listener._agent._worker._timed = lambda b, h: (bus.append(b), handling.append(h))
+    return listener, bus, handling
+
+
+def leave(spark, listener) -> None:
+    spark.streams.removeListener(listener)
+    listener.close()
+
+
+def bench_bus(pairs: int = 32, seconds: float = 3.0) -> None:
+    """Time on Spark's bus and in the worker, with and without traces, in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        sink = Sink(Path(folder))
+        sink.start()
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{sink.port}"
+        spark = start_spark()
+        queries = start_queries(spark, folder)
+        time.sleep(20)  # warm up
+        found = {name: ([], []) for name in ("off", "auto")}
+        for turn in range(pairs * 2):
+            # off, on, on, off: a machine that grows slower is slow for both
+            name = ("off", "auto", "auto", "off")[turn % 4]
+            listener, bus, handling = listen(spark, name)
+            time.sleep(seconds)
+            leave(spark, listener)
+            found[name][0].append(statistics.median(bus))
+            found[name][1].append(statistics.median(handling))
+        for query in queries:
+            query.stop()
+        spark.stop()
+        sink.kill()
+    bus = interval([b / a for a, b in zip(found["off"][0], found["auto"][0], strict=True)])
+    added = interval([b - a for a, b in zip(found["off"][1], found["auto"][1], strict=True)])
+    report(
+        bench="bus",
+        pairs=pairs,
+        seconds=seconds,
+        bus_us_without=statistics.median(found["off"][0]) * 1e6,
+        bus_us_with=statistics.median(found["auto"][0]) * 1e6,
+        bus_ratio=bus[1],
+        bus_ratio_low=bus[0],
+        bus_ratio_high=bus[2],
+        handling_us_without=statistics.median(found["off"][1]) * 1e6,
+        handling_us_with=statistics.median(found["auto"][1]) * 1e6,
+        handling_added_us=added[1] * 1e6,
+        handling_added_us_low=added[0] * 1e6,
+        handling_added_us_high=added[2] * 1e6,
+    )
+
+
+# ---- a collector that dies ------------------------------------------------------------------
+
+
+class Durations:
+    """An exporter that notes how long each batch took, and how many spans it is worth."""
+
+    name = "durations"
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.spans = 0
+
+    def handle(self, event, query) -> None:
+        if type(event).__name__ == "Progress":
+            from streamgauge.exporters.traces import PHASES
+
+            self.seconds.append(event.seconds)
+            self.spans += 1 + len([phase for phase in PHASES if phase in event.phases])
+
+    def observe(self, query) -> None: ...
+    def change(self, query, before, after) -> None: ...
+    def forget(self, query) -> None: ...
+    def close(self) -> None: ...
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+def bench_outage(pairs: int = 30, seconds: float = 4.0) -> None:
+    """The collector lives and dies in turns, then is dead for a whole minute; batches are timed."""
+    from streamgauge import TelemetryListener
+
+    with tempfile.TemporaryDirectory() as folder:
+        sink = Sink(Path(folder))
+        sink.start()
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{sink.port}"
+        os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "500"
+        spark = start_spark()
+        noted = Durations()
+        listener = TelemetryListener(**SETTINGS, exporters=[noted])
+        spark.streams.addListener(listener)
+        agent = listener._agent
+        queries = start_queries(spark, folder)
+        time.sleep(25)  # warm up
+        found = {True: [], False: []}
+        for turn in range(pairs * 2):
+            alive = (True, False, False, True)[turn % 4]
+            if alive:
+                sink.kill()
+                sink.start()
+            else:
+                sink.kill()
+            noted.seconds = []
+            time.sleep(seconds)
+            found[alive].append(statistics.median(noted.seconds))
+        sink.kill()
+        before, most, begun = resident_mb(), 0.0, dict(agent.stats.of("spans"))
+        minute = time.monotonic() + 60
+        while time.monotonic() < minute:
+            time.sleep(1)
+            most = max(most, resident_mb())
+        dead = {k: v - begun.get(k, 0) for k, v in agent.stats.of("spans").items()}
+        for query in queries:
+            query.stop()
+        time.sleep(3)
+        began = time.monotonic()
+        listener.close()
+        closing = time.monotonic() - began
+        spark.stop()
+    counted = dict(agent.stats.of("spans"))
+    ratio = interval([b / a for a, b in zip(found[True], found[False], strict=True)])
+    report(
+        bench="outage",
+        pairs=pairs,
+        seconds=seconds,
+        batch_ratio=ratio[1],
+        batch_ratio_low=ratio[0],
+        batch_ratio_high=ratio[2],
+        batch_ms_alive=statistics.median(found[True]) * 1e3,
+        batch_ms_dead=statistics.median(found[False]) * 1e3,
+        spans_made=noted.spans + QUERIES,
+        spans_counted=sum(counted.values()),
+        **{f"spans_{outcome}": number for outcome, number in sorted(counted.items())},
+        spans_received=sink.spans,
+        minute=dead,
+        resident_mb_before=before,
+        resident_mb_most=most,
+        close_seconds=closing,
+    )
+
+
+if __name__ == "__main__":
+    for what in sys.argv[1:] or ["handling", "bus", "outage"]:
+        {"handling": bench_handling, "bus": bench_bus, "outage": bench_outage}[what]()
