@@ -88,7 +88,7 @@ class Sink:
 
 def bench_handling(runs: int = 40, events: int = 240) -> None:
     """The worker's own time for an event, and what of it is tracing."""
-    from conftest import Life, QuietDriver, recorded
+    from stage import Life, QuietDriver, recorded
 
     from streamgauge.agent import Agent
     from streamgauge.config import make_config

@@ -3,8 +3,8 @@
 Spark reports some as a level, most as a figure of this batch alone, and a few as a total since the
 executor's start. An exporter that mixes these up adds totals to totals, or shows a tenth of the
 truth. Each kind here was verified over ten batches on real Spark (`tests/spark/test_providers.py`),
-except where a workload of ten batches leaves the value at 0; those are marked `source`: read in
-Spark's source.
+except where ten batches can't tell, most of them because they leave the value at 0; those are marked
+`source`: read in Spark's source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ class ProviderMetric(Struct, frozen=True):
     kind: str  # level, batch or cumulative: what one value of Spark's means
     scale: float  # from Spark's unit to the base unit
     help: str
-    basis: str = "run"  # run: verified over ten batches; source: read in Spark's source
+    basis: str = (
+        "run"  # run: verified over ten batches; source: those can't tell, Spark's source does
+    )
 
     @property
     def counter(self) -> bool:
@@ -48,7 +50,7 @@ _TABLE = (
     _rocksdb("ReadBlockCacheMissCount", "block_cache_misses_total", BATCH, "Block reads that went to files."),
     _rocksdb("TotalBytesRead", "read_bytes_total", BATCH, "Bytes read by single keys."),
     _rocksdb("TotalBytesWritten", "written_bytes_total", BATCH, "Bytes written by keys, uncompressed."),
-    _rocksdb("TotalBytesReadThroughIterator", "iterator_read_bytes_total", BATCH, "Bytes read by scans."),
+    _rocksdb("TotalBytesReadThroughIterator", "iterator_read_bytes_total", BATCH, "Bytes read by scans.", "source"),
     _rocksdb("TotalBytesReadByCompaction", "compaction_read_bytes_total", BATCH, "Bytes that compaction read."),
     _rocksdb("TotalBytesWrittenByCompaction", "compaction_written_bytes_total", BATCH, "Bytes that compaction wrote."),
     _rocksdb("TotalBytesWrittenByFlush", "flush_written_bytes_total", BATCH, "Bytes that flushes wrote."),
@@ -65,13 +67,13 @@ _TABLE = (
     _rocksdb("FilesCopied", "files_copied_total", BATCH, "Files written to the checkpoint."),
     _rocksdb("FilesReused", "files_reused_total", BATCH, "Files already in the checkpoint."),
     _rocksdb("BytesCopied", "copied_bytes_total", BATCH, "Bytes written to the checkpoint."),
-    _rocksdb("ZipFileBytesUncompressed", "zip_uncompressed_bytes_total", BATCH, "Bytes put into zip files, before compression."),
+    _rocksdb("ZipFileBytesUncompressed", "zip_uncompressed_bytes_total", BATCH, "Bytes put into zip files, before compression.", "source"),
     _rocksdb("SstFileSize", "sst_file_bytes", LEVEL, "Size of all table files, over all stores."),
     _rocksdb("PinnedBlocksMemoryUsage", "pinned_blocks_bytes", LEVEL, "Memory of pinned blocks, over all stores."),
     _rocksdb("NumExternalColumnFamilies", "external_column_families", LEVEL, "Column families of the user's state variables (Spark 4.0+).", "source"),
     _rocksdb("NumInternalColumnFamilies", "internal_column_families", LEVEL, "Column families of Spark's own (Spark 4.0+).", "source"),
     _rocksdb("NumInternalColFamiliesKeys", "internal_column_family_keys", LEVEL, "Keys in Spark's own column families (Spark 4.0+).", "source"),
-    _rocksdb("LoadLatencyMs", "load_seconds_total", BATCH, "Time to load a version (Spark 4.1+)."),
+    _rocksdb("LoadLatencyMs", "load_seconds_total", BATCH, "Time to load a version (Spark 4.1+).", "source"),
     _rocksdb("LoadFromSnapshotLatencyMs", "load_snapshot_seconds_total", BATCH, "Loading: fetching snapshots (Spark 4.1+).", "source"),
     _rocksdb("ReplayChangeLogLatencyMs", "load_changelog_seconds_total", BATCH, "Loading: replaying changelogs (Spark 4.1+).", "source"),
     _rocksdb("NumReplayChangelogFiles", "load_changelog_files_total", BATCH, "Loading: changelogs replayed (Spark 4.1+).", "source"),
@@ -79,7 +81,7 @@ _TABLE = (
     _rocksdb("ForceSnapshotCount", "forced_snapshots_total", BATCH, "Snapshots that were forced (Spark 4.2+).", "source"),
     _rocksdb("NumSnapshotsAutoRepaired", "repaired_snapshots_total", BATCH, "Bad snapshots that were passed over (Spark 4.2+).", "source"),
     _hdfs("loadedMapCacheHitCount", "map_cache_hits_total", CUMULATIVE, "Versions found in memory."),
-    _hdfs("loadedMapCacheMissCount", "map_cache_misses_total", CUMULATIVE, "Versions loaded from files."),
+    _hdfs("loadedMapCacheMissCount", "map_cache_misses_total", CUMULATIVE, "Versions loaded from files.", "source"),
     _hdfs("stateOnCurrentVersionSizeBytes", "current_version_bytes", LEVEL, "Estimated size of the newest version alone."),
     _hdfs("forceSnapshotCount", "forced_snapshots_total", BATCH, "Snapshots that were forced (Spark 4.2+).", "source"),
     _hdfs("numSnapshotsAutoRepaired", "repaired_snapshots_total", BATCH, "Bad snapshots that were passed over (Spark 4.2+).", "source"),

@@ -36,7 +36,7 @@ def write_markdown() -> str:
             "Spark reports some of these as a level, most for one batch alone, and a few as a total since the",
             "executor's start; its unit is milliseconds where ours is seconds. *Run* means that the kind was",
             "verified over ten batches on Spark 3.5 and 4.3 (`tests/spark/test_providers.py`); *source* that ten",
-            "batches leave the value at 0, and the kind was read in Spark's source. The kinds of RocksDB's own",
+            "batches can't tell (mostly because they leave the value at 0), and Spark's source was read. The kinds of RocksDB's own",
             "counts hold for `spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad=true`, Spark's default.",
             "",
             *_providers(),

@@ -129,8 +129,8 @@ class ClassicDriver:
         ours = self._listeners()
         if not ours:
             return None
-        there = _jvm().java.util.Arrays.asList(execution.sparkSession().streams().listListeners())
-        return any(there.contains(listener) for listener in ours)
+        there = list(execution.sparkSession().streams().listListeners())
+        return any(listener.equals(mine) for listener in there for mine in ours)
 
 
 def _try(look: Callable[[], Any]) -> Any:

@@ -5,7 +5,7 @@ import json
 import logging
 
 import structlog
-from conftest import Life, feed
+from stage import Life, feed
 
 from streamgauge.exporters.logs import Throttle, make_logger
 

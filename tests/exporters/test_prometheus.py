@@ -4,13 +4,13 @@ import json
 import subprocess
 
 import pytest
-from conftest import EVENTS, Life, feed, page, program, recorded, value
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from stage import EVENTS, Life, feed, page, program, recorded, value
 
 from streamgauge.config import Config, QueryConfig, make_config
 from streamgauge.exporters.metrics import METRICS
@@ -19,15 +19,12 @@ from streamgauge.listener.decoder import UndecodableEvent, decode
 from streamgauge.listener.fleet import Fleet
 from streamgauge.listener.stats import Stats
 
-
 NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
 
 
 def _exporter(**settings):
     config = make_config({"app": "shop", **settings})
-    exporter = PrometheusExporter(
-        config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW
-    )
+    exporter = PrometheusExporter(config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW)
     registry = CollectorRegistry()
     registry.register(exporter)
     return exporter, Fleet(), registry
@@ -287,7 +284,7 @@ def test_expected_query_that_never_came_is_expected_all_the_same():
     assert value(_samples(registry), "query_expected") == 1
 
 
-def test_every_recorded_event_passes_promtool(tmp_path):
+def test_every_recorded_event_passes_promtool():
     """Names, types and help of everything that Spark can feed are as Prometheus wants them."""
     exporter, fleet, registry = _exporter()
     for path in sorted(EVENTS.glob("*/*.json")):
@@ -339,7 +336,7 @@ def test_users_own_metrics_look_as_before():
     assert sorted(REGISTRY._names_to_collectors) == default
 
 
-def test_users_registry_can_be_used(agent):
+def test_users_registry_can_be_used():
     """Metrics go where the user's own are, and leave with the agent."""
     own = CollectorRegistry()
     from streamgauge.agent import Agent
@@ -359,7 +356,9 @@ def test_no_name_breaks_the_exposition(query, operator, metric, observed):
     exporter, fleet, registry = _exporter()
     life = Life(query)
     text = life.progress(
-        stateOperators=[{"operatorName": operator, "numRowsTotal": 1, "customMetrics": {metric: 2}}],
+        stateOperators=[
+            {"operatorName": operator, "numRowsTotal": 1, "customMetrics": {metric: 2}}
+        ],
         observedMetrics={observed: {metric: 3.5}},
         sources=[{"description": observed, "numInputRows": 1}],
         durationMs={metric: 5, "triggerExecution": 10},

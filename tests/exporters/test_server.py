@@ -12,8 +12,8 @@ import urllib.request
 
 import pytest
 import trustme
-from conftest import Life, feed, program, wait_for
 from prometheus_client import CollectorRegistry, Gauge
+from stage import Life, feed, program, wait_for
 
 from streamgauge.config import ConfigError, make_config
 from streamgauge.exporters.server import MetricsServer
@@ -191,7 +191,7 @@ def _try(server):
         return False
 
 
-def test_agent_with_every_port_taken_goes_on(agent, capsys):
+def test_agent_with_every_port_taken_goes_on(agent):
     """No page, one counted error, and events are handled all the same."""
     sockets = []
     with socket.socket() as probe:

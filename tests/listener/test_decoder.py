@@ -4,9 +4,9 @@ import json
 import math
 
 import pytest
-from conftest import EVENTS, Life, recorded
 from hypothesis import given
 from hypothesis import strategies as st
+from stage import EVENTS, Life, recorded
 
 from streamgauge.listener.decoder import UndecodableEvent, decode
 from streamgauge.listener.events import Idle, Progress, Started, Terminated
@@ -184,10 +184,7 @@ _json = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-_fields = st.sampled_from(
-    [*"id runId name timestamp batchId numInputRows durationMs eventTime stateOperators".split()]
-    + [*"sources sink observedMetrics inputRowsPerSecond batchDuration".split()]
-)
+_fields = st.sampled_from(sorted(json.loads(Life().progress())["progress"]))
 
 
 @given(st.dictionaries(_fields, _json, max_size=6))

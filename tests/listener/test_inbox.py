@@ -2,7 +2,7 @@
 
 import threading
 
-from conftest import Life
+from stage import Life
 
 from streamgauge.listener.inbox import Inbox, Item
 

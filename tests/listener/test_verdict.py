@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import Life
+from stage import Life
 
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
@@ -92,8 +92,10 @@ class Story:
 def _iso(at):
     from datetime import datetime, timezone
 
-    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace(
-        "+00:00", "Z"
+    return (
+        datetime.fromtimestamp(at, timezone.utc)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
     )
 
 

@@ -5,11 +5,11 @@ import json
 
 import pytest
 import structlog
-from conftest import Life, QuietDriver, feed
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from stage import Life, QuietDriver, feed
 
 from streamgauge import batch_span
 from streamgauge.agent import Agent

@@ -4,9 +4,9 @@ import json
 from itertools import pairwise
 
 import pytest
-from conftest import EVENTS, recorded
 from opentelemetry.trace import SpanKind, StatusCode
-from stage import T0, Stage
+from stage import EVENTS, recorded
+from theatre import T0, Stage
 
 from streamgauge.exporters import span_ids
 from streamgauge.exporters.span_attributes import LONGEST_OFFSET, TABLE

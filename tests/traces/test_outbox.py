@@ -8,9 +8,9 @@ import time
 
 import pytest
 from collectors import free_port, store
-from conftest import Life, feed, page, value, wait_for
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
+from stage import Life, feed, page, value, wait_for
 
 from streamgauge.exporters.outbox import Outbox
 
@@ -213,7 +213,7 @@ def test_process_with_a_dead_collector_exits_in_time(tmp_path):
     program = f"""
 import sys, time
 sys.path.insert(0, "tests")
-from conftest import Life, QuietDriver, feed
+from stage import Life, QuietDriver, feed
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 agent = Agent(make_config({{"metrics_address": "", "log_level": "off"}}), driver=QuietDriver())

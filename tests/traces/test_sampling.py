@@ -2,7 +2,7 @@
 
 import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from stage import Stage
+from theatre import Stage
 
 from streamgauge.exporters import span_ids
 from streamgauge.exporters.sampling import KeepSampler

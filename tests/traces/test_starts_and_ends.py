@@ -1,8 +1,8 @@
 """Every restart a story, and the failure on the batch that failed."""
 
-from conftest import recorded
 from opentelemetry.trace import StatusCode
-from stage import T0, Stage
+from stage import recorded
+from theatre import T0, Stage
 
 from streamgauge.exporters.failed_batch import read_planned
 from streamgauge.listener.looks import Tasks

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import Life, feed, page, value
+from stage import Life, feed, page, value
 
 from streamgauge.config import ConfigError, make_config
 from streamgauge.exporters.trace_target import TargetError, choose_targets, find_exporter
@@ -76,7 +76,7 @@ def test_nothing_set_means_no_traces_no_words_no_imports():
     program = """
 import sys, json
 sys.path.insert(0, "tests")
-from conftest import Life, QuietDriver, feed
+from stage import Life, QuietDriver, feed
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 agent = Agent(make_config({"metrics_address": "", "log_level": "warning"}), driver=QuietDriver())

@@ -1,9 +1,9 @@
 """The thread from a metric to its trace to its log line."""
 
 import structlog
-from conftest import Life, feed
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from stage import Life, feed
 
 from streamgauge.exporters import span_ids
 

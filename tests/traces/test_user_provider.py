@@ -1,13 +1,13 @@
 """A TracerProvider of the user's own: its ids, its sampler, its exporters; and ours is no global."""
 
 import pytest
-from conftest import Life, feed
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
-from stage import Stage
+from stage import Life, feed
+from theatre import Stage
 
 from streamgauge.agent import Agent
 from streamgauge.config import make_config

@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 from collectors import rotel
-from conftest import Life, feed, wait_for
+from stage import Life, feed, wait_for
 
 from streamgauge.exporters import span_ids
 from streamgauge.exporters.otlp_file import OtlpFileExporter

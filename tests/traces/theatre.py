@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timezone
 
-from conftest import Life
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from stage import Life
 
 from streamgauge.exporters.trace_pipeline import Pipeline, make_own
 from streamgauge.exporters.traces import TraceExporter

@@ -1,0 +1,97 @@
+"""A real Spark, one a test run, and queries on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from stage import ROOT, wait_for
+
+
+def build_session(name="streamgauge-tests", **conf):
+    """A small Spark: two cores, no UI, nothing left behind in the working directory."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
+        **conf,
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """The session that most tests share."""
+    os.chdir(tmp_path_factory.mktemp("spark"))
+    session = build_session()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def listen(spark):
+    """Adds a listener with settings, and takes it off again."""
+    from streamgauge import TelemetryListener
+
+    added = []
+
+    def add(**settings):
+        settings.setdefault("metrics_address", "127.0.0.1:0")
+        settings.setdefault("watch_seconds", 0.2)
+        settings.setdefault("log_level", "off")
+        listener = TelemetryListener(**settings)
+        spark.streams.addListener(listener)
+        added.append(listener)
+        return listener
+
+    yield add
+    for query in spark.streams.active:
+        query.stop()
+    for listener in added:
+        spark.streams.removeListener(listener)
+        listener.close()
+
+
+@pytest.fixture
+def rows(spark):
+    """A stream of ten rows a batch."""
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+
+
+def commits(query, batches, seconds=60):
+    """Wait until a query has committed so many batches, by Spark's own word."""
+
+    def enough():
+        if query.exception() is not None:
+            raise AssertionError(str(query.exception()))
+        last = query.lastProgress
+        return last is not None and last["batchId"] >= batches - 1
+
+    return wait_for(enough, seconds, f"{batches} commits")
+
+
+def run_job(code, *, env=None, seconds=100):
+    """Run a PySpark job as a process of its own; it may use `build_session`."""
+    places = [str(ROOT / "tests"), str(ROOT / "tests" / "spark")]
+    header = (
+        f"import sys, time\nsys.path[:0] = {places!r}\nfrom harness import build_session, commits\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", header + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+        env={**os.environ, **(env or {})},
+    )

@@ -1,0 +1,101 @@
+"""Settings: told what is wrong where somebody reads it, defaults where nobody does."""
+
+import pytest
+from msgspec.structs import fields
+
+from streamgauge.config import Config, ConfigError, load_config, make_config
+
+
+def test_there_are_about_twenty_settings():
+    """Each is something that somebody must understand."""
+    assert len(fields(Config)) <= 24
+    assert not {"port", "host"} & {f.name for f in fields(Config)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"metrics_adress": "x"}, "did you mean 'metrics_address'"),
+        ({"nonsense": 1}, "allowed: disabled, app"),
+        ({"inbox_limit": "many"}, "inbox_limit is 'many'"),
+        ({"inbox_limit": 0}, "inbox_limit is 0"),
+        ({"watch_seconds": -1}, "watch_seconds is -1"),
+        ({"metrics_address": "9465"}, "HOST:PORT"),
+        ({"metrics_address": "127.0.0.1:99999"}, "HOST:PORT"),
+        ({"log_level": "loud"}, "debug, info, warning, error, off"),
+        ({"metrics_auth_file": "f"}, "metrics_tls_cert"),
+        ({"queries": {"orders": {"tem": "x"}}}, "tem"),
+    ],
+)
+def test_wrong_setting_in_code_raises(settings, words):
+    """The message names the setting, the value and what is allowed."""
+    with pytest.raises(ConfigError, match=words.replace("(", r"\(")):
+        make_config(settings)
+
+
+def test_environment_is_read():
+    """Every field has its variable; types are parsed."""
+    config, wrong = load_config(
+        {},
+        {
+            "STREAMGAUGE_APP": "shop",
+            "STREAMGAUGE_INBOX_LIMIT": "7",
+            "STREAMGAUGE_SILENCE_SECONDS": "60",
+            "STREAMGAUGE_DISABLED": "true",
+            "STREAMGAUGE_QUERIES": '{"orders": {"team": "shop", "expected": true}}',
+        },
+    )
+    assert not wrong
+    assert (config.app, config.inbox_limit, config.silence_seconds) == ("shop", 7, 60.0)
+    assert config.disabled
+    assert config.queries["orders"].team == "shop"
+
+
+def test_keyword_wins_over_environment():
+    """What is written in the job is meant."""
+    assert load_config({"app": "mine"}, {"STREAMGAUGE_APP": "other"})[0].app == "mine"
+
+
+def test_wrong_environment_is_a_sentence_and_the_default():
+    """Kubernetes puts STREAMGAUGE_PORT there for a service of that name; a stream starts all the same."""
+    config, wrong = load_config(
+        {},
+        {
+            "STREAMGAUGE_PORT": "tcp://10.0.0.1:80",
+            "STREAMGAUGE_INBOX_LIMIT": "many",
+            "STREAMGAUGE_DISABLED": "perhaps",
+            "STREAMGAUGE_QUERIES": "{",
+        },
+    )
+    assert config == Config()
+    assert len(wrong) == 4
+
+
+def test_password_that_cant_be_honoured_closes_the_door():
+    """Serving without the password that was asked for would be worse than not serving."""
+    config, wrong = load_config({}, {"STREAMGAUGE_METRICS_AUTH_FILE": "f"})
+    assert config.metrics_address == ""
+    assert "not served" in wrong[0]
+
+
+def test_opentelemetrys_variables_name_version_and_environment(monkeypatch):
+    """`service.version` and friends are honoured, and our own settings win."""
+    monkeypatch.setenv(
+        "OTEL_RESOURCE_ATTRIBUTES", "service.version=1.2.3,deployment.environment.name=prod"
+    )
+    config, _ = load_config({})
+    assert (config.code_version, config.env) == ("1.2.3", "prod")
+    assert load_config({"env": "test"})[0].env == "test"
+
+
+def test_repr_has_no_secret():
+    """Only what differs from the default, and masked."""
+    text = repr(Config(pushgateway_url="https://u:hunter2@push:9091", app="shop"))
+    assert text == "Config(app='shop', pushgateway_url='https://u:***@push:9091')"
+
+
+def test_query_settings_fall_back_to_the_applications():
+    """What a query does not say, the application says."""
+    config = make_config({"team": "data", "queries": {"orders": {"tier": "1"}}})
+    assert (config.of_query("orders").team, config.of_query("orders").tier) == ("data", "1")
+    assert config.of_query("other").tier is None
