@@ -11,11 +11,11 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, set_value
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 Count = Callable[[str, int], None]  # outcome, spans
@@ -29,11 +29,11 @@ class ExportFailed(Exception):  # noqa: N818 - it reads as a sentence
     """The collector did not take a batch of spans; holds what the exporter said of it."""
 
 
-class Outbox(SpanProcessor):
-    """Takes the spans of one trace after the other from the worker, and sends them.
+class Outbox:
+    """Takes one trace after the other, and sends them.
 
-    `on_end` and `post` belong to the worker's thread; `close` may be called from any, once. The
-    exporter is made in the sending thread, so that the cost of its imports is paid there.
+    Any thread may post. The exporter is made in the sending thread, so that the cost of its imports
+    is paid there.
     """
 
     def __init__(
@@ -52,8 +52,7 @@ class Outbox(SpanProcessor):
         self._limit = limit
         self._batch = min(batch, limit)
         self._delay = delay
-        self._trace: list[ReadableSpan] = []  # the worker's, until it is posted
-        self._queue: deque[list[ReadableSpan]] = deque()
+        self._queue: deque[Sequence[ReadableSpan]] = deque()
         self._queued = 0
         self._sending = 0
         self._closed = False
@@ -63,21 +62,10 @@ class Outbox(SpanProcessor):
         self._thread = threading.Thread(target=self._run, name="streamgauge-traces", daemon=True)
         self._thread.start()
 
-    # ---- the worker ------------------------------------------------------------------------
+    # ---- any thread ------------------------------------------------------------------------
 
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Nothing to do before a span ends."""
-
-    def on_end(self, span: ReadableSpan) -> None:
-        """Keep a span until its trace is complete."""
-        if span.context is not None and span.context.trace_flags.sampled:
-            self._trace.append(span)
-
-    def post(self) -> None:
-        """Hand the trace over; without room, or after the end, it is dropped and counted."""
-        trace, self._trace = self._trace, []
-        if not trace:
-            return
+    def post(self, trace: Sequence[ReadableSpan]) -> None:
+        """Hand a trace over; without room, or after the end, it is dropped and counted."""
         with self._ready:
             if not self._closed and self._queued + len(trace) <= self._limit:
                 self._queue.append(trace)

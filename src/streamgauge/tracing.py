@@ -46,7 +46,7 @@ def make_trace_exporter(
     makers = [find_exporter(target) for target in targets]
 
     def make() -> Pipeline:
-        from .exporters.trace_pipeline import make_own  # noqa: PLC0415
+        from .exporters.own_pipeline import make_own  # noqa: PLC0415
 
         return make_own(makers, describe(), count, complain, keep_seconds=config.trace_keep_seconds)
 
@@ -54,6 +54,6 @@ def make_trace_exporter(
 
 
 def _use(provider: Any, count: Callable[[str, int], None]) -> Pipeline:
-    from .exporters.trace_pipeline import Pipeline  # noqa: PLC0415
+    from .exporters.users_pipeline import UsersPipeline  # noqa: PLC0415
 
-    return Pipeline(provider, count)
+    return UsersPipeline(provider, count)

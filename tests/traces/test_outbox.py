@@ -9,7 +9,6 @@ import time
 import pytest
 from collectors import free_port, store
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.trace import SpanContext, TraceFlags
 from stage import Life, feed, page, value, wait_for
 
 from streamgauge.exporters.outbox import Outbox
@@ -35,12 +34,6 @@ class Slow(SpanExporter):
         """An exporter that does not listen."""
 
 
-class FakeSpan:
-    """The little that an outbox looks at."""
-
-    context = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(1))
-
-
 class Counted(dict):
     """Counts by outcome."""
 
@@ -50,9 +43,7 @@ class Counted(dict):
 
 
 def _post(outbox, spans):
-    for _ in range(spans):
-        outbox.on_end(FakeSpan())
-    outbox.post()
+    outbox.post([object()] * spans)
 
 
 def test_full_queue_drops_whole_traces_and_counts_each_span():

@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life
 
-from streamgauge.exporters.trace_pipeline import Pipeline, make_own
+from streamgauge.exporters.own_pipeline import make_own
 from streamgauge.exporters.traces import TraceExporter
+from streamgauge.exporters.users_pipeline import UsersPipeline
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
 from streamgauge.listener.looks import Details, Gone, Sighting
@@ -38,7 +39,7 @@ class Stage:
 
         def make():
             if provider is not None:
-                return Pipeline(provider, self._count)
+                return UsersPipeline(provider, self._count)
             return make_own(
                 [lambda: self.memory],
                 {"service.name": "shop"},
