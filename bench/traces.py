@@ -28,6 +28,7 @@ from streamgauge.listener.events import Progress
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
 SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
 
@@ -165,6 +166,8 @@ def start_spark():
         SparkSession.builder.master("local[2]")
         .appName("bench-traces")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )

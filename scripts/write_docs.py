@@ -4,9 +4,22 @@ import sys
 from pathlib import Path
 
 from streamgauge.exporters.reference import write_markdown
+from streamgauge.exporters.span_attributes import TABLE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = {"metrics.md": write_markdown}
+BEGIN, END = "<!-- attributes: written by `make docs` -->", "<!-- end of attributes -->"
+
+
+def write_traces() -> str:
+    """The page about traces is written by hand; its table comes from the code."""
+    before, _, rest = (DOCS / "traces.md").read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = [f"| `{entry.name}` | {entry.spans} | {entry.meaning} |" for entry in TABLE]
+    table = "\n".join(["| attribute | span | meaning |", "|---|---|---|", *rows])
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+PAGES = {"metrics.md": write_markdown, "traces.md": write_traces}
 
 
 def main(check: bool) -> int:

@@ -37,6 +37,8 @@ def main(folder):
         SparkSession.builder.master("local[2]")
         .appName("traced-shop")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .getOrCreate()

@@ -6,10 +6,8 @@ import json
 import pytest
 import structlog
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life, QuietDriver, feed
+from theatre import users_provider
 
 from streamgauge import batch_span
 from streamgauge.agent import Agent
@@ -31,10 +29,7 @@ class FakeFrame:
 @pytest.fixture
 def users():
     """A tracer of the user's own, and its spans."""
-    memory = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(memory))
-    return provider, memory
+    return users_provider()
 
 
 def _join(tmp_path, **parts):

@@ -3,11 +3,9 @@
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 from stage import Life, feed
-from theatre import Stage
+from theatre import Stage, users_provider
 
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
@@ -17,10 +15,7 @@ from streamgauge.exporters import span_ids
 @pytest.fixture
 def own():
     """A user's provider and what reaches its exporter."""
-    memory = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(memory))
-    return provider, memory
+    return users_provider()
 
 
 def test_spans_go_through_the_users_provider(own):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timezone
 
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life
 
@@ -22,6 +24,14 @@ def iso(seconds: float) -> str:
     """A time as Spark writes it."""
     moment = datetime.fromtimestamp(seconds, timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def users_provider() -> tuple[TracerProvider, InMemorySpanExporter]:
+    """A TracerProvider as a user would have one, and what reaches its exporter."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    return provider, memory
 
 
 class Stage:
