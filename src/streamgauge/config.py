@@ -244,10 +244,10 @@ def load_config(
 
 def _owners_of_otel(environ: Mapping[str, str]) -> dict[str, str]:
     """Owner and version as OpenTelemetry's own variables give them."""
-    from opentelemetry.sdk.resources import OTELResourceDetector  # noqa: PLC0415 - takes 50 ms
-
     if not environ.get("OTEL_RESOURCE_ATTRIBUTES"):
         return {}
+    from opentelemetry.sdk.resources import OTELResourceDetector  # noqa: PLC0415 - takes 50 ms
+
     attributes = OTELResourceDetector().detect().attributes
     names = {
         "code_version": ("service.version",),
