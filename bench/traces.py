@@ -190,60 +190,59 @@ def start_queries(spark, folder: str) -> list:
     ]
 
 
-def listen(spark, traces: str):
-    """Add a listener; returns it and the lists that its times go to."""
+def bench_bus(pairs: int = 60, seconds: float = 2.0) -> None:
+    """Time on Spark's bus and in the worker, with and without traces, in turns."""
     from streamgauge import TelemetryListener
 
-    listener = TelemetryListener(**SETTINGS, traces=traces)
-    spark.streams.addListener(listener)
-    bus, handling = [], []
-    listener._agent._worker._timed = lambda b, h: (bus.append(b), handling.append(h))
-    return listener, bus, handling
-
-
-def leave(spark, listener) -> None:
-    spark.streams.removeListener(listener)
-    listener.close()
-
-
-def bench_bus(pairs: int = 32, seconds: float = 3.0) -> None:
-    """Time on Spark's bus and in the worker, with and without traces, in turns."""
     with tempfile.TemporaryDirectory() as folder:
         sink = Sink(Path(folder))
         sink.start()
         os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{sink.port}"
+        os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "250"  # sending falls into the turn that made it
         spark = start_spark()
+        listener = TelemetryListener(**SETTINGS)
+        spark.streams.addListener(listener)
+        agent, times = listener._agent, []
+        agent._worker._timed = lambda bus, handling: times.append((bus, handling))
         queries = start_queries(spark, folder)
-        time.sleep(20)  # warm up
-        found = {name: ([], []) for name in ("off", "auto")}
+        time.sleep(25)  # warm up
+        found = {True: [], False: []}
         for turn in range(pairs * 2):
-            # off, on, on, off: a machine that grows slower is slow for both
-            name = ("off", "auto", "auto", "off")[turn % 4]
-            listener, bus, handling = listen(spark, name)
+            # on, off, off, on: a machine that grows slower is slow for both
+            traced = (True, False, False, True)[turn % 4]
+            if traced is not (agent.traces in agent._exporters):
+                change = agent._exporters.remove if not traced else agent._exporters.append
+                change(agent.traces)
+            time.sleep(0.3)
+            times.clear()
             time.sleep(seconds)
-            leave(spark, listener)
-            found[name][0].append(statistics.median(bus))
-            found[name][1].append(statistics.median(handling))
+            found[traced].append([statistics.median(column) for column in zip(*times, strict=True)])
         for query in queries:
             query.stop()
+        listener.close()
         spark.stop()
         sink.kill()
-    bus = interval([b / a for a, b in zip(found["off"][0], found["auto"][0], strict=True)])
-    added = interval([b - a for a, b in zip(found["off"][1], found["auto"][1], strict=True)])
+    both = list(zip(found[False], found[True], strict=True))
+    bus = interval([on[0] / off[0] for off, on in both])
+    added = interval([on[1] - off[1] for off, on in both])
+    share = interval([(on[1] - off[1]) / on[1] for off, on in both])
     report(
         bench="bus",
         pairs=pairs,
         seconds=seconds,
-        bus_us_without=statistics.median(found["off"][0]) * 1e6,
-        bus_us_with=statistics.median(found["auto"][0]) * 1e6,
+        bus_us_without=statistics.median(off[0] for off, _ in both) * 1e6,
+        bus_us_with=statistics.median(on[0] for _, on in both) * 1e6,
         bus_ratio=bus[1],
         bus_ratio_low=bus[0],
         bus_ratio_high=bus[2],
-        handling_us_without=statistics.median(found["off"][1]) * 1e6,
-        handling_us_with=statistics.median(found["auto"][1]) * 1e6,
+        handling_us_without=statistics.median(off[1] for off, _ in both) * 1e6,
+        handling_us_with=statistics.median(on[1] for _, on in both) * 1e6,
         handling_added_us=added[1] * 1e6,
         handling_added_us_low=added[0] * 1e6,
         handling_added_us_high=added[2] * 1e6,
+        handling_share=share[1],
+        handling_share_low=share[0],
+        handling_share_high=share[2],
     )
 
 
@@ -271,7 +270,7 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
-def bench_outage(pairs: int = 30, seconds: float = 4.0) -> None:
+def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
     """The collector lives and dies in turns, then is dead for a whole minute; batches are timed."""
     from streamgauge import TelemetryListener
 

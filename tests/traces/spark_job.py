@@ -47,7 +47,7 @@ def main(folder):
     listener = TelemetryListener(metrics_address="127.0.0.1:0", log_level="off", watch_seconds=0.2)
     spark.streams.addListener(listener)
     source = folder / "in"
-    source.mkdir()
+    source.mkdir(parents=True)
     for number in range(3):
         row = {"at": f"2026-01-01 00:{number:02d}:00", "item": f"i{number % 2}"}
         (source / f"{number}.json").write_text(json.dumps(row) + "\n")
