@@ -61,6 +61,7 @@ class ClassicDriver:
             app_name=clean(context.appName),
             spark_version=_try(lambda: str(context.version)),
             bus_dropped=_try(lambda: _bus_dropped(context)),
+            ui_url=_try(lambda: context.uiWebUrl),
         )
 
     # ---- queries ---------------------------------------------------------------------------

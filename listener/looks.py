@@ -63,3 +63,4 @@ class Tick(Struct, frozen=True, kw_only=True):
     app_name: str | None = None
     spark_version: str | None = None
     bus_dropped: int | None = None
+    ui_url: str | None = None

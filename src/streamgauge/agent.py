@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 
 from .config import Config, load_config
 from .exporters import Exporter
+from .exporters.live import LiveExporter
 from .exporters.logs import LogExporter, Throttle, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
@@ -83,8 +84,9 @@ class Agent:
         self.prometheus.version = __version__
         self.prometheus.dropped = lambda: self.inbox.dropped
         self._logs = LogExporter(self.logger, config.app or "")
+        self._live = LiveExporter(clock=clock, worker_seen_at=lambda: self._worker.seen_at)
         self.traces = self._make_traces(tracer_provider)
-        self._exporters: list[Exporter] = [self.prometheus, self._logs, *exporters]
+        self._exporters: list[Exporter] = [self.prometheus, self._live, self._logs, *exporters]
         if self.traces is not None:  # before those that name the trace of an event
             self._exporters.insert(0, self.traces)
             self.prometheus.trace_of = self.traces.exemplar_of
@@ -200,7 +202,9 @@ class Agent:
     # ---- parts that start ------------------------------------------------------------------
 
     def _serve(self) -> None:
-        self.server = MetricsServer(self.config, self.registry, self.prometheus.app)
+        self.server = MetricsServer(
+            self.config, self.registry, self.prometheus.app, self._live.render
+        )
         wanted = self.config.metrics_endpoint()[1]
         if wanted and self.server.port != wanted:
             self.logger.warning(
@@ -263,11 +267,12 @@ class Agent:
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)
         if app:
-            self.prometheus.app = self._logs.app = app
+            self.prometheus.app = self._logs.app = self._live.app = app
 
     def _ticked(self, tick: Tick) -> None:
         if self.prometheus.app == "unknown":
             self._name(tick.app_name)
+        self._live.spark_ui = tick.ui_url
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version
 

@@ -106,7 +106,7 @@ class Worker:
             self._skip(event)
             return
         self._stats.count("events", kind_of(event))
-        if isinstance(event, Started) or query.details is None:
+        if isinstance(event, Started):
             self._wanted(query.query_id, query.run_id)
         if isinstance(event, Progress):
             self._count_missed(query)
