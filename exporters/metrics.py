@@ -126,18 +126,12 @@ EVENT_KINDS = ("started", "progress", "idle", "terminated")
 PARTS = (
     "decoder",
     "prometheus",
-<<<<<<< HEAD
-=======
     "live",
->>>>>>> ed352549e28614f0afb98c195fe2f13f1331da03
     "logs",
     "server",
     "pushgateway",
     "watchdog",
     "series",
     "bridge",
-<<<<<<< HEAD
     "traces",
-=======
->>>>>>> ed352549e28614f0afb98c195fe2f13f1331da03
 )

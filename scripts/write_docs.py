@@ -10,22 +10,6 @@ from streamgauge.config import Config
 from streamgauge.exporters.reference import write_markdown
 from streamgauge.exporters.span_attributes import TABLE
 
-<<<<<<< HEAD
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-BEGIN, END = "<!-- attributes: written by `make docs` -->", "<!-- end of attributes -->"
-
-
-def write_traces() -> str:
-    """The page about traces is written by hand; its table comes from the code."""
-    before, _, rest = (DOCS / "traces.md").read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    rows = [f"| `{entry.name}` | {entry.spans} | {entry.meaning} |" for entry in TABLE]
-    table = "\n".join(["| attribute | span | meaning |", "|---|---|---|", *rows])
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
-
-
-PAGES = {"metrics.md": write_markdown, "traces.md": write_traces}
-=======
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -40,6 +24,12 @@ def settings() -> str:
             text = " ".join(ast.literal_eval(words.value).split())
             rows.append(f"| `{name}` | {_default(getattr(Config(), name))} | {text} |")
     return "\n".join(rows)
+
+
+def attributes() -> str:
+    """The table of what spans say."""
+    rows = [f"| `{entry.name}` | {entry.spans} | {entry.meaning} |" for entry in TABLE]
+    return "\n".join(["| attribute | span | meaning |", "|---|---|---|", *rows])
 
 
 def _default(value: object) -> str:
@@ -61,12 +51,12 @@ def between(path: Path, marker: str, text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated page as it should be."""
-    readme = ROOT / "README.md"
+    readme, traces = ROOT / "README.md", ROOT / "docs" / "traces.md"
     return {
         ROOT / "docs" / "metrics.md": write_markdown(),
+        traces: between(traces, "attributes", attributes()),
         readme: between(readme, "settings", settings()),
     }
->>>>>>> ed352549e28614f0afb98c195fe2f13f1331da03
 
 
 def main(check: bool) -> int:
