@@ -4,7 +4,7 @@
     python bench/traces.py bus          the same on a real Spark: 12 queries, a trigger a second
     python bench/traces.py outage       the collector is killed again and again, and for a minute
 
-Each prints one line of JSON. Windows of a few seconds alternate, so that a noisy machine is as noisy
+Each prints its figures as lines of JSON. Windows of a few seconds alternate, so that a noisy machine is as noisy
 for the one as for the other; the bound is the upper end of a 95 % confidence interval of the
 median ratio (a sign test: no distribution is assumed).
 """
@@ -22,12 +22,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import ROOT, report
+
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.traces import PHASES
 from streamgauge.listener.events import Progress
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
 SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
@@ -43,11 +43,6 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
     low = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))
     high = min(count - 1, math.ceil(1 + (count + 1.96 * math.sqrt(count)) / 2) - 1)
     return values[low], statistics.median(values), values[high]
-
-
-def report(**figures) -> None:
-    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
-    print(json.dumps(rounded), flush=True)
 
 
 # ---- a collector ----------------------------------------------------------------------------
@@ -141,18 +136,18 @@ def bench_handling(runs: int = 40, events: int = 240) -> None:
     added = interval([b - a for a, b in zip(off, on, strict=True)])
     share = interval([(b - a) / b for a, b in zip(off, on, strict=True)])
     report(
-        bench="handling",
+        "tracing's share of the worker's time for an event (upper bound)",
+        share[2],
+        0.6,
+        median=share[1],
         runs=runs,
         events_a_run=events,
         without_us=statistics.median(off) * 1e6,
         with_us=statistics.median(on) * 1e6,
-        sending_us=statistics.median(sending) * 1e6,
+        sender_us=statistics.median(sending) * 1e6,
         added_us=added[1] * 1e6,
         added_us_low=added[0] * 1e6,
         added_us_high=added[2] * 1e6,
-        share=share[1],
-        share_low=share[0],
-        share_high=share[2],
     )
 
 
@@ -227,22 +222,21 @@ def bench_bus(pairs: int = 60, seconds: float = 2.0) -> None:
     added = interval([on[1] - off[1] for off, on in both])
     share = interval([(on[1] - off[1]) / on[1] for off, on in both])
     report(
-        bench="bus",
+        "bus time with traces / without, 12 queries, a trigger a second (upper bound)",
+        bus[2],
+        1.1,
+        median=bus[1],
+        low=bus[0],
         pairs=pairs,
         seconds=seconds,
         bus_us_without=statistics.median(off[0] for off, _ in both) * 1e6,
         bus_us_with=statistics.median(on[0] for _, on in both) * 1e6,
-        bus_ratio=bus[1],
-        bus_ratio_low=bus[0],
-        bus_ratio_high=bus[2],
         handling_us_without=statistics.median(off[1] for off, _ in both) * 1e6,
         handling_us_with=statistics.median(on[1] for _, on in both) * 1e6,
         handling_added_us=added[1] * 1e6,
         handling_added_us_low=added[0] * 1e6,
         handling_added_us_high=added[2] * 1e6,
         handling_share=share[1],
-        handling_share_low=share[0],
-        handling_share_high=share[2],
     )
 
 
@@ -310,27 +304,39 @@ def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
         began = time.monotonic()
         listener.close()
         closing = time.monotonic() - began
+        received = sink.spans
         spark.stop()
     counted = dict(agent.stats.of("spans"))
     ratio = interval([b / a for a, b in zip(found[True], found[False], strict=True)])
     report(
-        bench="outage",
+        "batch time with the collector dead / alive (upper bound)",
+        ratio[2],
+        1.05,
+        median=ratio[1],
+        low=ratio[0],
         pairs=pairs,
         seconds=seconds,
-        batch_ratio=ratio[1],
-        batch_ratio_low=ratio[0],
-        batch_ratio_high=ratio[2],
         batch_ms_alive=statistics.median(found[True]) * 1e3,
         batch_ms_dead=statistics.median(found[False]) * 1e3,
-        spans_made=noted.spans + QUERIES,
-        spans_counted=sum(counted.values()),
-        **{f"spans_{outcome}": number for outcome, number in sorted(counted.items())},
-        spans_received=sink.spans,
-        minute=dead,
-        resident_mb_before=before,
-        resident_mb_most=most,
-        close_seconds=closing,
     )
+    made = noted.spans + QUERIES  # and a start each
+    report(
+        "spans that were made and not counted",
+        abs(made - sum(counted.values())),
+        0,
+        made=made,
+        received=received,
+        in_the_minute=dead,
+        **counted,
+    )
+    report(
+        "memory gained in a minute without a collector, MB",
+        most - before,
+        50,
+        before=before,
+        most=most,
+    )
+    report("seconds to close with a dead collector", closing, 2)
 
 
 if __name__ == "__main__":
