@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup setup-integration demo test test-matrix test-integration check bench docs lock clean
+.PHONY: help setup setup-integration demo test test-matrix test-integration check bench docs forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -41,6 +41,10 @@ bench: setup  ## measure every published figure again (under 10 minutes) and wri
 
 docs: setup  ## write the generated pages
 	$(BIN)/python scripts/write_docs.py
+
+forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
+	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md
+	.venv-3.5/bin/python tests/checkpoint/forecast_table.py --write docs/restarts.md
 
 lock: setup  ## write requirements.lock anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \

@@ -173,17 +173,21 @@ def bring_java() -> None:
         if found and java_works(Path(found)):
             link(Path(found).resolve(), "java")
             return
+    why = ""
     for package in JAVAS:
         try:
             say(f"{package} from Debian's packages")
             unpack(package)
-        except Missing:
+        except Missing as error:
+            why = f"\n{error}"
             continue
         for java in (PROGRAMS / "root" / "usr/lib/jvm").glob("java-*/bin/java"):
             if java_works(java):
                 link(java, "java")
                 return
-    raise Missing("Spark needs Java 17 or 21; `apt-get install openjdk-17-jre-headless` brings it")
+    raise Missing(
+        f"Spark needs Java 17 or 21; `apt-get install openjdk-17-jre-headless` brings it{why}"
+    )
 
 
 def java_works(java: Path) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from . import demo
+from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
 from .version import __version__
 
@@ -38,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     demo.add_parser(commands)
+    checkpoint_commands.add_parser(commands)
     _add_metrics(commands)
     _add_version(commands)
     return parser
