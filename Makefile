@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup demo test test-matrix check bench docs forecast lock clean
+.PHONY: help setup setup-integration demo test test-matrix test-integration check bench docs forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -25,6 +25,12 @@ check: setup  ## lint, format, types, direction of imports
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
 	$(BIN)/python -m pytest -m "not integration"
 	.venv-3.5/bin/python -m pytest -m "spark and not integration"
+
+setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
+	@$(PYTHON) scripts/setup_integration.py
+
+test-integration: setup-integration  ## the tests that need the Go module proxy or take long
+	$(BIN)/python -m pytest -m integration
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
 	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2

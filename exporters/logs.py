@@ -19,6 +19,7 @@ from streamgauge.listener.verdict import Verdict
 from streamgauge.masking import clean, mask_all
 
 from . import Exporter
+from .span_ids import Ids
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
@@ -85,11 +86,14 @@ class LogExporter(Exporter):
     def __init__(self, logger: FilteringBoundLogger, app: str = "") -> None:
         self._logger = logger
         self.app = app
+        self.trace_of: Callable[[Event], Ids | None] = lambda _: None
         self._lost: set[str] = set()  # runs whose end was told
 
     def handle(self, event: Event, query: Query) -> None:
         """A start, an end, a batch."""
         logger = self._logger.bind(app=self.app, query=query.label, run_id=event.run_id)
+        if ids := self.trace_of(event):
+            logger = logger.bind(**ids._asdict())
         if isinstance(event, Started):
             _log_start(logger, query)
         elif isinstance(event, Terminated):

@@ -117,6 +117,7 @@ _AGENT_METRICS = (
     _agent("agent_missed_batches_total", "counter", "Batch ids that were never seen."),
     _agent("agent_bus_dropped_events_total", "counter", "Events that Spark's own listener bus dropped (queue `streams`)."),
     _agent("agent_errors_total", "counter", "Failures of the agent's own parts; the query never notices.", "part"),
+    _agent("agent_spans_total", "counter", "Spans, by outcome: exported, failed (not taken), dropped (no room, or no time at the end), unsampled, handed_over (to the user's own provider).", "outcome"),
     _agent("agent_callback_seconds", "histogram", "Time of one event on Spark's listener thread."),
     _agent("agent_handling_seconds", "histogram", "Time of one event in the agent's worker."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
@@ -127,6 +128,7 @@ _AGENT_METRICS = (
 )  # fmt: skip
 
 METRICS = {m.name: m for m in (*_QUERY_METRICS, *_PROVIDER_METRICS, *_AGENT_METRICS)}
+SPAN_OUTCOMES = ("exported", "failed", "dropped", "unsampled", "handed_over")
 EVENT_KINDS = ("started", "progress", "idle", "terminated")
 PARTS = (
     "decoder",
@@ -139,4 +141,5 @@ PARTS = (
     "checkpoint",
     "series",
     "bridge",
+    "traces",
 )

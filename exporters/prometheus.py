@@ -25,8 +25,9 @@ from streamgauge.listener.verdict import STATES, judge
 
 from . import Exporter
 from .histogram import AGENT_BOUNDS, BATCH_BOUNDS, Histogram
-from .metrics import EVENT_KINDS, INFO, METRICS, PARTS, PREFIX
+from .metrics import EVENT_KINDS, INFO, METRICS, PARTS, PREFIX, SPAN_OUTCOMES
 from .providers import CUMULATIVE, PROVIDER_METRICS
+from .span_ids import Ids
 
 Key = tuple[str, tuple[str, ...]]  # name of a metric, values of its labels past app and query
 _ERROR_CLASSES = 20
@@ -313,6 +314,7 @@ class PrometheusExporter(Exporter, Collector):
         self.version = ""
         self.callback_seconds = Histogram(AGENT_BOUNDS)
         self.handling_seconds = Histogram(AGENT_BOUNDS)
+        self.trace_of: Callable[[Progress], Ids | None] = lambda _: None
         self.dropped: Callable[[], Mapping[str, int]] = dict
         self._config = config
         self._stats = stats
@@ -361,8 +363,11 @@ class PrometheusExporter(Exporter, Collector):
             page.leave()
 
     def exemplar_of(self, event: Progress) -> Exemplar | None:
-        """The trace that a batch belongs to, where there is one."""
-        return None
+        """The trace that a batch belongs to, where there is one that was sampled."""
+        ids = self.trace_of(event)
+        if ids is None or event.seconds is None:
+            return None
+        return Exemplar(ids._asdict(), event.seconds, event.ended_at)
 
     def _page(self, query: Query) -> Page | None:
         page = self._pages.get(query.label)
@@ -425,6 +430,9 @@ class PrometheusExporter(Exporter, Collector):
         for name in ("agent_callback_seconds", "agent_handling_seconds"):
             histogram: Histogram = getattr(self, name.removeprefix("agent_"))
             _samples_of(families, name).extend(histogram.samples(PREFIX + name, {}))
+        spans = self._stats.of("spans")
+        for outcome in SPAN_OUTCOMES:
+            put("agent_spans_total", spans.get(outcome, 0), outcome=outcome)
         put("agent_heartbeat_timestamp_seconds", worker_seen_at)
         put("agent_inbox_events", self._inbox_events())
         put("agent_series", self._budget.used)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from streamgauge.config import Config
 from streamgauge.exporters.reference import write_markdown
+from streamgauge.exporters.span_attributes import TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,6 +24,12 @@ def settings() -> str:
             text = " ".join(ast.literal_eval(words.value).split())
             rows.append(f"| `{name}` | {_default(getattr(Config(), name))} | {text} |")
     return "\n".join(rows)
+
+
+def attributes() -> str:
+    """The table of what spans say."""
+    rows = [f"| `{entry.name}` | {entry.spans} | {entry.meaning} |" for entry in TABLE]
+    return "\n".join(["| attribute | span | meaning |", "|---|---|---|", *rows])
 
 
 def _default(value: object) -> str:
@@ -44,9 +51,10 @@ def between(path: Path, marker: str, text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated page as it should be."""
-    readme = ROOT / "README.md"
+    readme, traces = ROOT / "README.md", ROOT / "docs" / "traces.md"
     return {
         ROOT / "docs" / "metrics.md": write_markdown(),
+        traces: between(traces, "attributes", attributes()),
         readme: between(readme, "settings", settings()),
     }
 

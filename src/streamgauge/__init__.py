@@ -13,13 +13,25 @@ from .config import Config, ConfigError, QueryConfig
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .foreach import batch_span
     from .telemetry import TelemetryListener
 
-__all__ = ["Config", "ConfigError", "QueryConfig", "TelemetryListener", "__version__"]
+__all__ = [
+    "Config",
+    "ConfigError",
+    "QueryConfig",
+    "TelemetryListener",
+    "__version__",
+    "batch_span",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs Spark only when it is asked for: most of this package does not."""
+    if name == "batch_span":
+        from .foreach import batch_span  # noqa: PLC0415
+
+        return batch_span
     if name != "TelemetryListener":
         raise AttributeError(f"module 'streamgauge' has no attribute {name!r}")
     try:

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
@@ -31,8 +31,12 @@ from .listener.looks import Tick
 from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
+from .tracing import make_trace_exporter
 from .version import __version__
 from .worker import Worker
+
+if TYPE_CHECKING:
+    from .exporters.traces import TraceExporter
 
 _EXIT_SECONDS = 2.0
 
@@ -50,6 +54,7 @@ class Agent:
         registry: CollectorRegistry | None = None,
         logger: FilteringBoundLogger | None = None,
         exporters: Sequence[Exporter] = (),
+        tracer_provider: Any = None,
         driver: Driver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -81,7 +86,12 @@ class Agent:
         self.prometheus.dropped = lambda: self.inbox.dropped
         self._logs = LogExporter(self.logger, config.app or "")
         self._live = LiveExporter(clock=clock, worker_seen_at=lambda: self._worker.seen_at)
+        self.traces = self._make_traces(tracer_provider)
         self._exporters: list[Exporter] = [self.prometheus, self._live, self._logs, *exporters]
+        if self.traces is not None:  # before those that name the trace of an event
+            self._exporters.insert(0, self.traces)
+            self.prometheus.trace_of = self.traces.exemplar_of
+            self._logs.trace_of = self.traces.ids_of
         self._worker = Worker(
             self.inbox,
             self.fleet,
@@ -103,6 +113,7 @@ class Agent:
             failed=lambda error: self._failed("watchdog", error),
             clock=clock,
         )
+        self._resource: dict[str, str | None] = {}
         self._started = False
         self.closed = False
 
@@ -127,15 +138,24 @@ class Agent:
                 )
             return cls._shared
 
+    @classmethod
+    def current(cls) -> Agent | None:
+        """The process's agent, if there is one."""
+        return cls._shared
+
     # ---- life ------------------------------------------------------------------------------
 
-    def start(self, app_name: str | None = None) -> None:
-        """Start the threads and the server; once, and never with an exception."""
+    def start(self, app_name: str | None = None, **resource: str | None) -> None:
+        """Start the threads and the server; once, and never with an exception.
+
+        `resource` is what else is known of the application: `app_id`, `spark_version`.
+        """
         with self._lock:
             if self._started or self.closed:
                 return
             self._started = True
             self._name(app_name)
+            self._resource = resource
             self._try("prometheus", lambda: self.registry.register(self.prometheus))
             if self._serves:
                 self._try("server", self._serve)
@@ -166,6 +186,8 @@ class Agent:
         self._try("exit", closing.start)
         if closing.ident is not None:
             closing.join(max(0.1, deadline - time.monotonic()))
+        else:  # from Python 3.12 on no thread may start at exit; exporters bound themselves
+            self._try("exit", self._close_exporters)
         self._try("prometheus", lambda: self.registry.unregister(self.prometheus))
         if self.server:
             self._try("server", self.server.close)
@@ -223,6 +245,34 @@ class Agent:
             seconds=self.config.checkpoint_seconds,
             failed=lambda error: self._failed("checkpoint", error),
         )
+
+    def _make_traces(self, provider: Any) -> TraceExporter | None:
+        try:
+            return make_trace_exporter(
+                self.config,
+                self.stats,
+                lambda error: self.complain("traces", error),
+                self._describe,
+                provider,
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, the query must not notice
+            self._failed("traces", error)
+            return None
+
+    def _describe(self) -> dict[str, str]:
+        """Attributes of the traces' resource; what is not known is empty."""
+        known = [query.details for query in self.queries.values() if query.details]
+        details = known[0] if known else None
+        app_id = self._resource.get("app_id") or (details and details.app_id) or ""
+        version = self._resource.get("spark_version") or (details and details.spark_version) or ""
+        return {
+            "service.name": self.prometheus.app,
+            "service.instance.id": app_id,
+            "service.version": self.config.code_version or "",
+            "deployment.environment.name": self.config.env or "",
+            "spark.app.id": app_id,
+            "spark.version": version,
+        }
 
     def _grouping(self) -> dict[str, str]:
         """App and instance: two drivers never overwrite each other."""
