@@ -59,21 +59,6 @@ AGENT = Group(
             level="app",
         ),
         Alert(
-            "RulesIncomplete",
-            "warning",
-            "query:streamgauge_active:max\n"
-            "unless on ($Q) query:streamgauge_alerting:info\n"
-            "unless on ($Q) query:streamgauge_alerting_enabled:min == 0",
-            "incomplete_for",
-            "A query is not alerted for, and nobody asked for that.",
-            "The recording rules give no owner for {{ $labels.query }} of {{ $labels.app }}, so none"
-            " of its alerts can fire.",
-            "Faults of this query page nobody.",
-            "See the rule errors on Prometheus' own page /rules.",
-            "streamgauge-agent",
-            level="bare",
-        ),
-        Alert(
             "Watchdog",
             "none",
             "vector(1)",

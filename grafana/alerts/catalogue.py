@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .agent import AGENT
 from .availability import AVAILABILITY
 from .checkpoint import CHECKPOINT
@@ -12,7 +14,6 @@ from .recordings import BASE, BASELINES
 from .regression import REGRESSION
 from .slo import SLO
 from .state import STATE
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .rule import Alert, Group, Recording

@@ -160,7 +160,6 @@ KNOBS: tuple[Knob, ...] = (
     _seconds("blind_for", 5 * MINUTE, "how long the agent must see nothing"),
     _seconds("heartbeat_seconds", 5 * MINUTE, "age of the agent's heartbeat that is too old"),
     _seconds("dropped_window", 10 * MINUTE, "window in which dropped events are counted"),
-    _seconds("incomplete_for", 15 * MINUTE, "how long a query may be without its alerts"),
     # ---- Alertmanager
     _seconds("group_wait", 30, "how long Alertmanager collects before it pages"),
     _seconds("group_interval", 5 * MINUTE, "how long before news of a group is sent"),
