@@ -51,22 +51,22 @@ class Scenario:
         return f"{self.alert} {self.of}".strip()
 
 
-def _down(t: int, values: Values) -> None:
+def _down(values: Values) -> None:
     frozen(values, BEGIN, "_total", "batch_duration_seconds_", "last_", "watermark_t", "event_time")
     values["query_active"] = 0
 
 
-def _fail(t: int, values: Values) -> None:
-    _down(t, values)
+def _fail(_: int, values: Values) -> None:
+    _down(values)
     verdict(values, "failed")
 
 
-def _stop(t: int, values: Values) -> None:
-    _down(t, values)
+def _stop(_: int, values: Values) -> None:
+    _down(values)
     verdict(values, "stopped")
 
 
-def _vanish(t: int, values: Values) -> None:
+def _vanish(_: int, values: Values) -> None:
     gone(values)
 
 
@@ -96,7 +96,7 @@ def _stuck(t: int, values: Values) -> None:
     values["silence_budget_seconds"] = 2 * HOUR
 
 
-def _source_stands(t: int, values: Values) -> None:
+def _source_stands(_: int, values: Values) -> None:
     frozen(values, BEGIN, "source_input_rows", "input_rows_total")
     values[f"source_backlog_rows{KAFKA}"] = 500
 
@@ -113,12 +113,12 @@ def _slow(seconds: float, begin: int = BEGIN) -> Callable[[int, Values], None]:
     return change
 
 
-def _retention(t: int, values: Values) -> None:
+def _retention(_: int, values: Values) -> None:
     values[f"source_lag_seconds{KAFKA}"] = 3000
     values[f"source_retention_headroom_seconds{KAFKA}"] = 2000
 
 
-def _watermark_stands(t: int, values: Values) -> None:
+def _watermark_stands(_: int, values: Values) -> None:
     frozen(values, BEGIN, "watermark_t")
 
 
@@ -142,7 +142,7 @@ def _state_grows(t: int, values: Values) -> None:
     values[f"state_rows{SAVE}"] = 2_000_000 + 300_000 * (t - 30 * HOUR) / HOUR
 
 
-def _state_large(t: int, values: Values) -> None:
+def _state_large(_: int, values: Values) -> None:
     values[f"state_memory_bytes{SAVE}"] = 20 * 2**30
 
 
@@ -155,7 +155,7 @@ def _commits_slowly(t: int, values: Values) -> None:
     values[f"state_commit_seconds_total{SAVE}"] = (0.4 * t + 7.6 * (t - BEGIN)) / BATCH_EVERY
 
 
-def _snapshots_lag(t: int, values: Values) -> None:
+def _snapshots_lag(_: int, values: Values) -> None:
     values[f"state_snapshot_lag_versions{SAVE}"] = 60
 
 
@@ -172,7 +172,7 @@ def _new_checkpoint(t: int) -> Values:
     return healthy(t) if t < BEGIN else {info(): None, **after_restart(t, BEGIN, query_id="q2")}
 
 
-def _shared(t: int, values: Values) -> None:
+def _shared(_: int, values: Values) -> None:
     values["checkpoint_shared"] = 1
 
 
@@ -183,11 +183,11 @@ def _replayed(t: int) -> Values:
     return values
 
 
-def _stale(t: int, values: Values) -> None:
+def _stale(_: int, values: Values) -> None:
     values["freshness_lag_seconds"] = 1000
 
 
-def _blind(t: int, values: Values) -> None:
+def _blind(_: int, values: Values) -> None:
     verdict(values, "blind")
 
 

@@ -30,7 +30,7 @@ def failed(values: Values) -> None:
     verdict(values, "failed")
 
 
-def check(folder, world, alert: str, at: int, count: int, labels: str = "", step: int = 30) -> None:
+def check(folder, world, alert, at: int, count: int, *, labels: str = "", step: int = 30) -> None:
     """At `at`, this many alerts of the name fire."""
     test = RuleTest(input_series(world, at, step), step)
     test.expect(at, f'alertname="SparkStream{alert}"{labels}', count)
@@ -53,7 +53,7 @@ def test_failed_query_pages_after_its_driver_is_gone(tmp_path):
 
 def test_failed_query_pages_for_as_long_as_it_is_down(tmp_path):
     """Two days later it still pages: no window runs out while the agent answers."""
-    world = between(BEGIN, 9 * DAY, lambda t, values: failed(values))
+    world = between(BEGIN, 9 * DAY, lambda _, values: failed(values))
     check(tmp_path, world, "QueryFailed", 2 * DAY, 1, step=300)
 
 
@@ -70,7 +70,7 @@ def test_owner_is_the_newer_run_when_two_infos_are_there(tmp_path):
         late = {LATE: 100.0 * t, at_instance(LATE, "new:9465"): 100.0 * t}
         return {**values, **fresh, **late} if t >= BEGIN else {**values, LATE: 100.0 * t}
 
-    check(tmp_path, world, "LateRowsDropped", HOUR, 1, ',team="search"')
+    check(tmp_path, world, "LateRowsDropped", HOUR, 1, labels=',team="search"')
 
 
 def test_alert_fires_without_an_info_series(tmp_path):
@@ -83,7 +83,7 @@ def test_alert_fires_without_an_info_series(tmp_path):
             failed(values)
         return values
 
-    check(tmp_path, world, "QueryFailed", HOUR, 1, ',team=""')
+    check(tmp_path, world, "QueryFailed", HOUR, 1, labels=',team=""')
 
 
 def test_restarts_inside_one_driver_are_counted(tmp_path):
@@ -225,8 +225,8 @@ def test_reset_is_seen_by_the_agents_own_counter(tmp_path):
 
 def test_rules_run_faster_with_one_number(tmp_path):
     """With time_scale 1/60 a page that takes 31 minutes comes after 31 seconds."""
-    scaled = between(30, 100, lambda t, values: failed(values))
-    test = RuleTest(input_series(lambda t: scaled(t), 60, 1), 1)
+    scaled = between(30, 100, lambda _, values: failed(values))
+    test = RuleTest(input_series(scaled, 60, 1), 1)
     test.expect(30, 'alertname="SparkStreamQueryFailed"', 0)
     test.expect(31, 'alertname="SparkStreamQueryFailed"', 1)
     fast = Export(Settings(time_scale=1 / 60))

@@ -100,7 +100,7 @@ def new_query(t: int) -> Values:
 def opted_out(t: int) -> Values:
     """A failed query whose owner turned its alerts off."""
 
-    def change(t: int, values: Values) -> None:
+    def change(_: int, values: Values) -> None:
         values["query_active"] = 0
         verdict(values, "failed")
 
