@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from promtool import ROOT, RULES, RuleTest, annotations_of, program, promtool, rules_of, run_raw
 from rule_scenarios import SCENARIOS
-from rule_worlds import input_series
+from rule_worlds import DAY, input_series
 
 from streamgauge.grafana.alerts import documents
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
@@ -161,11 +161,15 @@ def test_selector_reaches_every_series():
         assert ":max{env" not in expr
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def _marked(scenario):
+    """Scenarios of a week take long; their annotations are rendered with the integration tests."""
+    marks = [pytest.mark.integration] if scenario.fires > 2 * DAY else []
+    return pytest.param(scenario, id=scenario.name, marks=marks)
+
+
+@pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in SCENARIOS])
 def test_annotations_speak_of_this_query(scenario, tmp_path):
     """The page names the query and the application, leaves no template open, and links to both."""
-    if scenario.step != 30:
-        pytest.skip("the same alert text is rendered by the short scenarios")
     name = "SparkStream" + scenario.alert.partition("/")[0]
     series = input_series(scenario.world, scenario.fires, scenario.step)
     group = {
