@@ -1,1 +1,1 @@
-"""placeholder"""
+"""What people see: dashboards, alert rules, provisioning, and the code that writes them."""

@@ -34,6 +34,7 @@ class Missing(Exception):  # noqa: N818 - it reads as a sentence
 
 
 def say(text: str) -> None:
+    """Tell a person."""
     print(f"setup: {text}", flush=True)
 
 
@@ -168,7 +169,7 @@ def java_works(java: Path) -> bool:
     except (Missing, OSError):
         return False
     version = re.search(r'version "(\d+)', out)
-    return bool(version) and 17 <= int(version[1]) <= NEWEST_JAVA  # noqa: PLR2004
+    return bool(version) and 17 <= int(version[1]) <= NEWEST_JAVA
 
 
 def link(target: Path, name: str) -> None:
@@ -211,7 +212,7 @@ def unpack(package: str) -> None:
 def keep_links_inside(root: Path) -> None:
     """Point links such as /etc/java-17-openjdk/... to the unpacked copy."""
     for path in root.rglob("*"):
-        if path.is_symlink() and (target := os.readlink(path)).startswith("/"):
+        if path.is_symlink() and (target := str(path.readlink())).startswith("/"):
             inside = root / target.lstrip("/")
             if inside.exists():
                 path.unlink()
@@ -219,6 +220,7 @@ def keep_links_inside(root: Path) -> None:
 
 
 def main(wanted: list[str]) -> int:
+    """Bring what is wanted; the exit status."""
     if sys.version_info < (3, 11):
         say(
             f"Spark 4.3 needs Python 3.11 or newer and this is {sys.version.split()[0]}; "

@@ -1,0 +1,156 @@
+"""Structured logs: one line for what a person wants to know, JSON where nobody is watching.
+
+The logger is our own; the user's logging and structlog configuration are neither read nor changed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, MutableMapping
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from streamgauge.listener.events import Event, Progress, Started, Terminated
+from streamgauge.listener.fleet import Query
+from streamgauge.listener.verdict import Verdict
+from streamgauge.masking import clean, mask_all
+
+from . import Exporter
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
+_BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
+_EVERYDAY = frozenset({"running", "idle", "starting"})
+
+
+def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
+    """Build a logger that writes to `stream` (standard error): for eyes on a terminal, else JSON."""
+    stream = stream or sys.stderr
+    on_terminal = hasattr(stream, "isatty") and stream.isatty()
+    render: Any = (
+        structlog.dev.ConsoleRenderer(colors=True)
+        if on_terminal
+        else structlog.processors.JSONRenderer()
+    )
+    logger: FilteringBoundLogger = structlog.wrap_logger(
+        structlog.WriteLogger(stream),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            _mask,
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        context_class=dict,
+        cache_logger_on_first_use=False,
+    ).bind(logger="streamgauge")
+    return logger
+
+
+def _mask(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Last but one in the chain: nothing secret and nothing that forges a line gets past here."""
+    return {
+        key: clean(value) if isinstance(value, str) and "\n" not in value else mask_all(value)
+        for key, value in event.items()
+    }
+
+
+class Throttle:
+    """Lets a complaint through once a minute, with the number of those that were held back."""
+
+    def __init__(self, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._last: dict[str, tuple[float, int]] = {}
+
+    def ask(self, what: str) -> int | None:
+        """Return how many were held back since the last one, or None to hold this one back."""
+        now = self._clock()
+        last, held = self._last.get(what, (float("-inf"), 0))
+        if now - last < self._seconds:
+            self._last[what] = (last, held + 1)
+            return None
+        self._last[what] = (now, 0)
+        return held
+
+
+class LogExporter(Exporter):
+    """Writes events and verdicts to a logger."""
+
+    name = "logs"
+
+    def __init__(self, logger: FilteringBoundLogger, app: str = "") -> None:
+        self._logger = logger
+        self.app = app
+        self._lost: set[str] = set()  # runs whose end was told
+
+    def handle(self, event: Event, query: Query) -> None:
+        """A start, an end, a batch."""
+        logger = self._logger.bind(app=self.app, query=query.label, run_id=event.run_id)
+        if isinstance(event, Started):
+            _log_start(logger, query)
+        elif isinstance(event, Terminated):
+            _log_end(logger, event)
+        elif isinstance(event, Progress):
+            _log_batch(logger, event)
+
+    def observe(self, query: Query) -> None:
+        """A run that ended without a word."""
+        if query.end and query.end.why and query.run_id not in self._lost:
+            self._lost = {query.run_id, *list(self._lost)[:99]}
+            self._logger.warning(
+                "query ended, and how is not known",
+                app=self.app,
+                query=query.label,
+                run_id=query.run_id,
+                why=query.end.why,
+            )
+
+    def change(self, query: Query, before: Verdict | None, after: Verdict) -> None:
+        """A new verdict; the everyday turns of a healthy query are a matter for debug."""
+        states = {before.state if before else "starting", after.state}
+        log = self._logger.warning if after.state in _BAD else self._logger.info
+        if states <= _EVERYDAY:
+            log = self._logger.debug
+        log(
+            "verdict",
+            app=self.app,
+            query=query.label,
+            run_id=query.run_id,
+            before=before.state if before else None,
+            state=after.state,
+            reason=after.reason,
+        )
+
+
+def _log_start(logger: Any, query: Query) -> None:
+    restart = len(query.starts) > 1 or query.last_end is not None
+    more: dict[str, Any] = {}
+    if query.last_end:
+        more["last_outcome"] = query.last_end.outcome
+    if query.replaced_query_id:
+        more["replaced_query_id"] = query.replaced_query_id
+    words = "query restarted" if restart else "query started"
+    logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
+
+
+def _log_end(logger: Any, event: Terminated) -> None:
+    if event.exception is None:
+        logger.info("query stopped")
+        return
+    first, _, rest = event.exception.partition("\n")
+    logger.error("query failed", error_class=event.error_class, error=first, stack=rest[:4000])
+
+
+def _log_batch(logger: Any, event: Progress) -> None:
+    logger.debug(
+        "batch",
+        batch_id=event.batch_id,
+        seconds=event.seconds,
+        input_rows=event.input_rows,
+        replayed=event.replayed,
+        phases=dict(event.phases),
+    )

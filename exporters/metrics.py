@@ -1,0 +1,124 @@
+"""Every series there is, declared once: exporter, docs, dashboards and alert checks read this table."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from .providers import PROVIDER_METRICS
+
+PREFIX = "streamgauge_"
+QUERY = ("app", "query")
+INFO = (
+    *("query_id", "run_id", "app_id", "spark_version", "sink", "output_mode", "trigger"),
+    *("state_provider", "checkpoint", "code_version", "team", "env", "tier"),
+)
+
+
+class Metric(Struct, frozen=True):
+    """One metric family."""
+
+    name: str  # without the prefix; a counter's ends in _total
+    kind: str  # gauge, counter or histogram
+    labels: tuple[str, ...]
+    help: str
+
+    @property
+    def full_name(self) -> str:
+        """The name as it is on the page."""
+        return PREFIX + self.name
+
+
+def _gauge(name: str, words: str, *labels: str) -> Metric:
+    return Metric(name, "gauge", (*QUERY, *labels), words)
+
+
+def _counter(name: str, words: str, *labels: str) -> Metric:
+    return Metric(name, "counter", (*QUERY, *labels), words)
+
+
+def _agent(name: str, kind: str, words: str, *labels: str) -> Metric:
+    return Metric(name, kind, labels, words)
+
+
+_QUERY_METRICS = (
+    _gauge("query_info", "The evidence, for joins; always 1, exactly one a query.", *INFO),
+    _gauge("query_state", "The verdict: 1 for the state the query is in, 0 for the others.", "state"),
+    _gauge("query_active", "Whether the query is running, as far as can be seen."),
+    _gauge("query_trigger_active", "Whether a trigger is being worked on, at the last look."),
+    _gauge("query_data_available", "Whether there is data to process, at the last look."),
+    _gauge("query_started_timestamp_seconds", "When the present run began."),
+    _counter("query_starts_total", "Starts and restarts that were seen."),
+    _counter("query_terminations_total", "Ends that were seen, by outcome (stopped, failed, unknown) and error class.", "outcome", "error_class"),
+    _gauge("last_event_timestamp_seconds", "When the last event of any kind was received."),
+    _gauge("last_idle_timestamp_seconds", "When the last idle event was received."),
+    _gauge("last_progress_timestamp_seconds", "When the last batch ended: start of its trigger plus its length."),
+    _gauge("last_commit_timestamp_seconds", "When the last batch was committed, of any run."),
+    _gauge("last_committed_batch_id", "Number of the last committed batch."),
+    _gauge("inflight_batch_started_timestamp_seconds", "When the trigger that runs now began; absent when none does."),
+    _gauge("inflight_batch_seconds", "For how long the trigger that runs now has run; 0 when none does."),
+    _gauge("inflight_tasks", "Tasks of the running batch, by state (running, completed, failed); classic Spark only.", "state"),
+    _gauge("inflight_last_task_timestamp_seconds", "When a task of the running batch was last seen to finish."),
+    _gauge("trigger_interval_seconds", "Trigger interval; 0 = as fast as possible; absent when unknown or not periodic."),
+    _gauge("silence_budget_seconds", "For how long this query may be silent before that is wrong."),
+    _gauge("freshness_lag_seconds", "Age of the newest committed batch's trigger; 0 when idle."),
+    _counter("batches_total", "Committed batches; data = some source's end offset differs from its start.", "data"),
+    _counter("batches_replayed_total", "Batches run again from the offset log after a restart."),
+    Metric("batch_duration_seconds", "histogram", QUERY, "Length of the whole trigger, of batches with data."),
+    _gauge("batch_duration_max_seconds", "Longest batch of the last hour."),
+    _counter("phase_duration_seconds_total", "Time in each of Spark's phases of a batch; triggerExecution, which wraps them, is not among them.", "phase"),
+    _counter("input_rows_total", "Rows read, as Spark counts them: a source scanned twice counts twice."),
+    _counter("output_rows_total", "Rows written; absent where the sink does not tell."),
+    _gauge("input_rows_per_second", "Spark's own figure for the last batch; 0 in the first batch of a run."),
+    _gauge("processed_rows_per_second", "Spark's own figure for the last batch."),
+    _counter("source_input_rows_total", "Rows read from one source.", "source"),
+    _gauge("source_backlog_rows", "Rows behind after the last batch; absent when it can't be known.", "source"),
+    _gauge("sink_idempotent", "Whether a replayed batch leaves the sink's data as it was; absent when it can't be known."),
+    _gauge("watermark_timestamp_seconds", "The watermark that the last batch used; absent until set."),
+    _gauge("event_time_min_timestamp_seconds", "Oldest event time in the last batch that had any."),
+    _gauge("event_time_avg_timestamp_seconds", "Mean event time in the last batch that had any."),
+    _gauge("event_time_max_timestamp_seconds", "Newest event time in the last batch that had any."),
+    _gauge("state_rows", "Rows in the state store.", "operator"),
+    _gauge("state_memory_bytes", "Memory of the state store, summed over partitions.", "operator"),
+    _gauge("state_store_instances", "State store instances: partitions times stores.", "operator"),
+    _gauge("state_snapshot_lag_versions", "Versions since the last uploaded snapshot of the store that lags most (Spark 4.1+).", "operator"),
+    _counter("state_rows_updated_total", "Rows added or changed.", "operator"),
+    _counter("state_rows_removed_total", "Rows evicted.", "operator"),
+    _counter("state_rows_dropped_by_watermark_total", "Rows that came too late.", "operator"),
+    _counter("state_commit_seconds_total", "Time in commits, summed over tasks; not wall time.", "operator"),
+    _counter("state_update_seconds_total", "Time in updates, summed over tasks; not wall time.", "operator"),
+    _counter("state_removal_seconds_total", "Time in removals, summed over tasks; not wall time.", "operator"),
+    _gauge("state_custom", "What the tables don't know, as Spark gave it.", "operator", "metric"),
+    _gauge("observed", "Numbers of df.observe(), of the last batch that had any.", "name", "field"),
+    _gauge("alerting_enabled", "0 when the settings take this query out of alerting."),
+    _gauge("query_expected", "1 when the settings say that this query must be running."),
+)  # fmt: skip
+
+_PROVIDER_METRICS = tuple(
+    Metric(
+        metric.name,
+        "counter" if metric.counter else "gauge",
+        (*QUERY, "operator"),
+        f"{metric.help} Spark's {metric.spark}.",
+    )
+    for metric in PROVIDER_METRICS.values()
+)
+
+_AGENT_METRICS = (
+    _agent("agent_events_total", "counter", "Events handled, by kind; duplicate: seen before and not counted again.", "kind"),
+    _agent("agent_events_dropped_total", "counter", "Events given up because the inbox was full, by kind.", "kind"),
+    _agent("agent_fallback_events_total", "counter", "Events that came through PySpark's slow public objects."),
+    _agent("agent_missed_batches_total", "counter", "Batch ids that were never seen."),
+    _agent("agent_bus_dropped_events_total", "counter", "Events that Spark's own listener bus dropped (queue `streams`)."),
+    _agent("agent_errors_total", "counter", "Failures of the agent's own parts; the query never notices.", "part"),
+    _agent("agent_callback_seconds", "histogram", "Time of one event on Spark's listener thread."),
+    _agent("agent_handling_seconds", "histogram", "Time of one event in the agent's worker."),
+    _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
+    _agent("agent_inbox_events", "gauge", "Events waiting for the worker."),
+    _agent("agent_series", "gauge", "Series of queries on this page."),
+    _agent("agent_series_limit", "gauge", "Past so many, new label sets are refused."),
+    _agent("build_info", "gauge", "Version of the agent and of Spark.", "app", "version", "spark_version"),
+)  # fmt: skip
+
+METRICS = {m.name: m for m in (*_QUERY_METRICS, *_PROVIDER_METRICS, *_AGENT_METRICS)}
+EVENT_KINDS = ("started", "progress", "idle", "terminated")
+PARTS = ("decoder", "prometheus", "logs", "server", "pushgateway", "watchdog", "series", "bridge")

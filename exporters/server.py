@@ -1,0 +1,217 @@
+"""Serves the page: `/metrics` in text and OpenMetrics, `/-/healthy`, and a way in at `/`.
+
+Threads of its own, all daemons; nothing here can hold up the worker or Spark.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import html
+import json
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import make_wsgi_app
+
+from streamgauge.config import Config, ConfigError
+
+PORTS = 17  # the one that was asked for and the next 16, as Spark's UI does
+_CONNECTIONS = 32
+_PATIENCE = 15.0
+
+App = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class MetricsServer:
+    """An HTTP server for one registry. `address` is where it can be reached."""
+
+    def __init__(self, config: Config, registry: CollectorRegistry, app_label: str = "") -> None:
+        """Bind and serve; raise OSError or ConfigError when that can't be done."""
+        app = _route(registry)
+        if config.metrics_auth_file:
+            app = _with_password(app, _read_password(config.metrics_auth_file))
+        self._server = _bind(*config.metrics_endpoint(), app)
+        self._server.tls = _tls(config)
+        self._sd_file = Path(config.sd_file) if config.sd_file else None
+        host, port = self._server.server_address[:2]
+        self.host, self.port = str(host), int(port)
+        self.address = f"{'https' if self._server.tls else 'http'}://{_bracket(self.host)}:{port}"
+        threading.Thread(
+            target=self._server.serve_forever, name="streamgauge-server", daemon=True
+        ).start()
+        if self._sd_file:
+            self._announce(self._sd_file, app_label)
+
+    def _announce(self, path: Path, app_label: str) -> None:
+        """Write the target for Prometheus, whole or not at all; it finds us on whichever port."""
+        labels = {"__scheme__": "https"} if self._server.tls else {}
+        if app_label:
+            labels["spark_app"] = app_label
+        text = json.dumps([{"targets": [f"{_bracket(self.host)}:{self.port}"], "labels": labels}])
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(text + "\n", encoding="utf-8")
+        part.replace(path)
+
+    def close(self) -> None:
+        """Stop serving and take the target back."""
+        self._server.shutdown()
+        self._server.server_close()
+        if self._sd_file:
+            self._sd_file.unlink(missing_ok=True)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = False
+    request_queue_size = 64
+    tls: ssl.SSLContext | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        super().__init__(*args, **kwargs)
+
+    def server_bind(self) -> None:
+        # SO_REUSEADDR lets a restart take its port back at once; Linux still refuses a port in use.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        # WSGIServer would look the host's name up, which may take seconds.
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Shake hands here and not in the accept loop, where one slow client would stop all."""
+        try:
+            request.settimeout(_PATIENCE)
+            if self.tls:
+                request = self.tls.wrap_socket(request, server_side=True)
+            super().process_request_thread(request, client_address)
+        except OSError:
+            self.shutdown_request(request)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the middle is not news."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = int(_PATIENCE)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Scrapes are not news."""
+
+    def address_string(self) -> str:
+        return str(self.client_address[0])
+
+
+def _bind(host: str, port: int, app: App) -> _Server:
+    """Bind to the port, or to one of the next 16 when it is taken; port 0 takes any."""
+    kind = _Server6 if ":" in host else _Server
+    last: OSError | None = None
+    for candidate in range(port, min(port + PORTS, 65_536)) if port else (0,):
+        try:
+            return make_server(host, candidate, app, kind, _Handler)
+        except OSError as error:
+            last = error
+            if error.errno not in {98, 48, 13}:  # in use (Linux, macOS), not allowed
+                break
+    raise OSError(f"metrics_address {host}:{port} and the next {PORTS - 1} can't be served: {last}")
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    if not config.metrics_tls_cert:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(config.metrics_tls_cert, config.metrics_tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"metrics_tls_cert {config.metrics_tls_cert!r} can't be used: {error}"
+        ) from None
+    return context
+
+
+def _read_password(path: str) -> bytes:
+    """The `user:password` of the file, as a client would send it."""
+    try:
+        line = Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigError(f"metrics_auth_file {path!r} can't be read: {error.strerror}") from None
+    user, colon, password = line.partition(":")
+    if not (user and colon and password) or "\n" in line:
+        raise ConfigError(f"metrics_auth_file {path!r} must hold one line user:password")
+    return base64.b64encode(line.encode())
+
+
+def _with_password(app: App, expected: bytes) -> App:
+    def guard(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        given = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+        token = given[2].strip().encode("latin-1", "replace")
+        if given[0].lower() == "basic" and hmac.compare_digest(token, expected):
+            return app(environ, start_response)
+        start_response("401 Unauthorized", [("WWW-Authenticate", 'Basic realm="streamgauge"')])
+        return [b"streamgauge: user and password, please\n"]
+
+    return guard
+
+
+def _route(registry: CollectorRegistry) -> App:
+    metrics: Any = make_wsgi_app(registry)
+
+    def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "/")
+        if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
+            return _answer(start_response, "405 Method Not Allowed", "only GET and HEAD\n")
+        if path == "/metrics":
+            result: Iterable[bytes] = metrics(environ, start_response)
+            return result
+        if path == "/-/healthy":
+            return _answer(start_response, "200 OK", "streamgauge is healthy\n")
+        if path == "/":
+            return _answer(start_response, "200 OK", _INDEX, "text/html")
+        return _answer(
+            start_response, "404 Not Found", f"no {html.escape(path)} here; try /metrics\n"
+        )
+
+    return serve
+
+
+_INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>streamgauge</title>
+<h1>streamgauge</h1><p><a href="/metrics">metrics</a> · <a href="/-/healthy">healthy</a></p></html>
+"""
+
+
+def _answer(start: Any, status: str, text: str, kind: str = "text/plain") -> Iterable[bytes]:
+    body = text.encode("utf-8", "replace")
+    headers = [("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body)))]
+    start(status, [*headers, ("X-Content-Type-Options", "nosniff")])
+    return [body]
+
+
+def _bracket(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,372 @@
+"""From Spark's JSON to records; every quirk of every Spark version ends here.
+
+`decode(text)` takes the JSON of an event in any form that Spark writes it in (listener, event log,
+`lastProgress`) and returns one of `Started`, `Progress`, `Idle`, `Terminated`. What Spark leaves out
+or fills with -1, NaN, Infinity or null is None. Pure; safe on any thread; raises `UndecodableEvent`
+only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from streamgauge.masking import clean, mask
+
+from . import offsets
+from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
+
+_SHOWN = 200
+_PHASES = {  # engine order; `triggerExecution` wraps them all and is `Progress.seconds`
+    "latestOffset": "latest_offset",
+    "getOffset": "get_offset",
+    "walCommit": "wal_commit",
+    "getBatch": "get_batch",
+    "queryPlanning": "query_planning",
+    "addBatch": "add_batch",
+    "commitOffsets": "commit_offsets",
+}
+_SNAPSHOT = "SnapshotLastUploaded."
+_IDENTITY = re.compile(r"(?:\$\$Lambda[\w$/]*)?@[0-9a-f]{5,16}\b|\$\$Lambda\$?[\w/]*|/0x[0-9a-f]+")
+
+
+class UndecodableEvent(ValueError):  # noqa: N818 - it reads as what it is
+    """Text that is no event; the message holds its first 200 characters, masked."""
+
+
+# ---- what is on the wire ----------------------------------------------------------------------
+
+
+class _WireSource(Struct, rename="camel"):
+    description: str = ""
+    start_offset: Any = None
+    end_offset: Any = None
+    latest_offset: Any = None
+    num_input_rows: Any = None
+    input_rows_per_second: Any = None
+    processed_rows_per_second: Any = None
+    metrics: dict[str, Any] | None = None
+
+
+class _WireOperator(Struct, rename="camel"):
+    operator_name: str = "unknown"
+    num_rows_total: Any = None
+    num_rows_updated: Any = None
+    all_updates_time_ms: Any = None
+    num_rows_removed: Any = None
+    all_removals_time_ms: Any = None
+    commit_time_ms: Any = None
+    memory_used_bytes: Any = None
+    num_rows_dropped_by_watermark: Any = None
+    num_shuffle_partitions: Any = None
+    num_state_store_instances: Any = None
+    custom_metrics: dict[str, Any] | None = None
+
+
+class _WireSink(Struct, rename="camel"):
+    description: str = ""
+    num_output_rows: Any = None
+
+
+class _WireProgress(Struct, rename="camel"):
+    id: str
+    run_id: str
+    batch_id: int
+    timestamp: str
+    name: str | None = None
+    batch_duration: Any = None
+    num_input_rows: Any = None
+    input_rows_per_second: Any = None
+    processed_rows_per_second: Any = None
+    duration_ms: dict[str, Any] | None = None
+    event_time: dict[str, Any] | None = None
+    state_operators: list[_WireOperator] | None = None
+    sources: list[_WireSource] | None = None
+    sink: _WireSink | None = None
+    observed_metrics: dict[str, Any] | None = None
+
+
+class _WireEvent(Struct, rename="camel"):
+    """Any of the four: `progress` tells one, `exception` and `timestamp` tell the others."""
+
+    progress: _WireProgress | None = None
+    id: str = ""
+    run_id: str = ""
+    name: str | msgspec.UnsetType | None = msgspec.UNSET
+    timestamp: str | msgspec.UnsetType = msgspec.UNSET
+    exception: str | msgspec.UnsetType | None = msgspec.UNSET
+    error_class_on_exception: str | None = None
+    batch_id: Any = msgspec.UNSET
+
+
+_decoder = msgspec.json.Decoder(_WireEvent)
+
+
+def decode(text: str | bytes) -> Event:
+    """Turn the JSON of one event into its record; raise `UndecodableEvent` if it is none."""
+    try:
+        return _to_event(_read(text, _WireEvent, _decoder), text)
+    except Exception as error:  # noqa: BLE001 - hostile text fails in more ways than one can list
+        raise UndecodableEvent(f"{_words(error)}: {_show(text)}") from None
+
+
+def _words(error: Exception) -> str:
+    return mask(str(error))[:_SHOWN] or type(error).__name__
+
+
+def _show(text: str | bytes) -> str:
+    shown = text.decode(errors="replace") if isinstance(text, bytes) else text
+    # Mask first: a cut in the middle of a secret would hide what makes it one.
+    return clean(mask(shown)[:_SHOWN])
+
+
+def _read(text: str | bytes, kind: type[Any], decoder: Any = None) -> Any:
+    """Decode strictly; where Spark wrote NaN or Infinity, which JSON does not have, leniently."""
+    try:
+        return decoder.decode(text) if decoder else msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(text), kind)
+
+
+def _to_event(wire: _WireEvent, text: str | bytes) -> Event:
+    if wire.progress is not None:
+        return _to_progress(wire.progress)
+    if not wire.id or not wire.run_id:
+        raise ValueError("an event without id and run id")
+    query_id, run_id = _identity(wire.id), _identity(wire.run_id)
+    if wire.batch_id is not msgspec.UNSET:
+        return _to_progress(_read(text, _WireProgress))
+    if not isinstance(wire.exception, msgspec.UnsetType):
+        return _to_terminated(query_id, run_id, wire.exception, wire.error_class_on_exception)
+    if wire.timestamp is msgspec.UNSET:
+        raise ValueError("an event of an unknown kind")
+    at = _time(wire.timestamp)
+    if isinstance(
+        wire.name, msgspec.UnsetType
+    ):  # an idle event never carries it, a started one always does
+        return Idle(query_id=query_id, run_id=run_id, at=at)
+    return Started(query_id=query_id, run_id=run_id, name=_name(wire.name), at=at)
+
+
+@lru_cache(maxsize=4096)
+def _clean_short(name: str) -> str:
+    return clean(name)
+
+
+def _clean(name: str) -> str:
+    """`clean`, remembered: the same few hundred names come with every event."""
+    return _clean_short(name) if len(name) <= 512 else clean(name)
+
+
+def _identity(text: str) -> str:
+    return _clean(text)[:64]
+
+
+def _name(name: str | None) -> str | None:
+    return _clean(name) if name else None
+
+
+def _to_terminated(
+    query_id: str, run_id: str, exception: str | None, given: str | None
+) -> Terminated:
+    text = mask(exception) if exception else None
+    return Terminated(
+        query_id=query_id,
+        run_id=run_id,
+        exception=text,
+        error_class=error_class(given, text) if text else None,
+    )
+
+
+_CLASS = re.compile(r"^\s*(?:[\w$]+\.)*([A-Z][\w$]*)\s*(?::|$)", re.MULTILINE)
+
+
+def error_class(given: str | None, exception: str) -> str:
+    """Spark's error class; else the class of the exception, from the first line."""
+    if given:
+        return re.sub(r"[^\w.]", "_", given)[:100]
+    found = _CLASS.match(exception.partition("\n")[0])
+    return found[1][:100] if found else "unknown"
+
+
+def _to_progress(wire: _WireProgress) -> Progress:
+    phases = {
+        _PHASES.get(key) or _snake(key): seconds
+        for key, value in (wire.duration_ms or {}).items()
+        if key != "triggerExecution" and (seconds := _milliseconds(value)) is not None
+    }
+    sources = tuple(_to_source(i, source) for i, source in enumerate(wire.sources or ()))
+    times = {key: _time(value) for key, value in (wire.event_time or {}).items()}
+    at = _time(wire.timestamp)
+    if at is None:
+        raise ValueError(f"a progress event without a usable timestamp ({wire.timestamp!r})")
+    whole = _milliseconds((wire.duration_ms or {}).get("triggerExecution"))
+    return Progress(
+        query_id=_identity(wire.id),
+        run_id=_identity(wire.run_id),
+        name=_name(wire.name),
+        at=at,
+        batch_id=wire.batch_id,
+        seconds=whole if whole is not None else _milliseconds(wire.batch_duration),
+        input_rows=_total(_count(wire.num_input_rows), [s.rows for s in sources]),
+        input_rate=_total(_rate(wire.input_rows_per_second), [s.input_rate for s in sources]),
+        processed_rate=_total(
+            _rate(wire.processed_rows_per_second), [s.processed_rate for s in sources]
+        ),
+        phases=phases,
+        # 1970-01-01T00:00:00.000Z is Spark's way to say that there is no watermark yet
+        watermark=times.get("watermark") or None,
+        event_min=times.get("min"),
+        event_avg=times.get("avg"),
+        event_max=times.get("max"),
+        operators=tuple(_to_operator(i, op) for i, op in enumerate(wire.state_operators or ())),
+        sources=sources,
+        sink=_to_sink(wire.sink or _WireSink()),
+        observed=_observed(wire.observed_metrics or {}),
+        has_data=any(source.start != source.end for source in sources),
+        replayed="add_batch" in phases
+        and not {"latest_offset", "get_offset", "wal_commit"} & phases.keys(),
+    )
+
+
+def _total(whole: Any, parts: list[Any]) -> Any:
+    """Spark's own sum; the event log leaves it out, so add up its parts when all are known."""
+    if whole is not None or not parts or None in parts:
+        return whole
+    return sum(parts)
+
+
+def _to_source(index: int, wire: _WireSource) -> Source:
+    kind = offsets.source_kind(wire.description)
+    start, end, latest = (
+        offsets.parse(o) for o in (wire.start_offset, wire.end_offset, wire.latest_offset)
+    )
+    return Source(
+        label=f"{index}-{kind}",
+        kind=kind,
+        description=_describe(wire.description),
+        start=start,
+        end=end,
+        latest=latest,
+        rows=_count(wire.num_input_rows),
+        input_rate=_rate(wire.input_rows_per_second),
+        processed_rate=_rate(wire.processed_rows_per_second),
+        backlog=offsets.rows_between(end, latest),
+        metrics={_clean(k): _clean(str(v)) for k, v in (wire.metrics or {}).items()},
+    )
+
+
+def _to_operator(index: int, wire: _WireOperator) -> Operator:
+    # Spark 3.5 has no name for the session window's operator; 4.x calls it so.
+    name = wire.operator_name
+    name = "sessionWindowStateStoreSaveExec" if name == "defaultName" else _clean(name)
+    custom: dict[str, float] = {}
+    snapshots: dict[str, int] = {}
+    for key, value in (wire.custom_metrics or {}).items():
+        number = _number(value)
+        if number is None:
+            continue
+        if key.startswith(_SNAPSHOT):
+            snapshots[_clean(key.removeprefix(_SNAPSHOT))] = int(number)
+        else:
+            custom[_clean(key)] = number
+    return Operator(
+        label=f"{index}-{name}",
+        name=name,
+        rows=_count(wire.num_rows_total),
+        memory=_count(wire.memory_used_bytes),
+        instances=_count(wire.num_state_store_instances),
+        partitions=_count(wire.num_shuffle_partitions),
+        updated=_count(wire.num_rows_updated),
+        removed=_count(wire.num_rows_removed),
+        dropped=_count(wire.num_rows_dropped_by_watermark),
+        commit_seconds=_milliseconds(wire.commit_time_ms),
+        update_seconds=_milliseconds(wire.all_updates_time_ms),
+        removal_seconds=_milliseconds(wire.all_removals_time_ms),
+        custom=custom,
+        snapshot_versions=snapshots,
+    )
+
+
+def _to_sink(wire: _WireSink) -> Sink:
+    return Sink(
+        kind=offsets.sink_kind(wire.description),
+        description=_describe(wire.description),
+        rows=_count(wire.num_output_rows),
+    )
+
+
+def _describe(description: str) -> str:
+    """A description that is the same in every run: no identity hashes, no secrets."""
+    return _clean(_IDENTITY.sub("", description[:2000]))
+
+
+def _observed(metrics: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The numbers of `df.observe()`; other types can't be series."""
+    return {
+        _clean(name): {
+            _clean(str(field)): number
+            for field, value in fields.items()
+            if (number := _number(value)) is not None
+        }
+        for name, fields in metrics.items()
+        if isinstance(fields, dict)
+    }
+
+
+# ---- numbers, times, names --------------------------------------------------------------------
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or None; true and false are no numbers here."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _count(value: Any) -> int | None:
+    """A count; -1 is Spark's way to say that it does not know."""
+    number = _number(value)
+    return None if number is None or number < 0 else int(number)
+
+
+def _rate(value: Any) -> float | None:
+    number = _number(value)
+    return None if number is None or number < 0 else number
+
+
+def _milliseconds(value: Any) -> float | None:
+    """Milliseconds as seconds; a negative duration (a clock set back) is unknown."""
+    number = _number(value)
+    return None if number is None or number < 0 else number / 1000.0
+
+
+def _time(text: Any) -> float | None:
+    """Seconds since the epoch of Spark's `2026-11-16T02:45:20.848Z`; None if it is not a time."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.removesuffix("Z"))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return moment.timestamp()
+
+
+def _snake(name: str) -> str:
+    return _clean(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())

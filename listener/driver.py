@@ -1,0 +1,256 @@
+"""A look at the driver of a classic Spark application, through Py4J, in the watchdog's thread.
+
+Reads only. Everything private that is used here is tried, and what this Spark does not have is
+unknown. `hasattr` on a Py4J object is always true, so the way to ask is to call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from streamgauge.masking import clean, mask
+
+from . import decoder, offsets
+from .fleet import Query
+from .looks import Details, Gone, Sighting, Tasks, Tick
+
+_TRIGGERS = {
+    "ProcessingTimeTrigger": "processing_time",
+    "AvailableNowTrigger": "available_now",
+    "OneTimeTrigger": "once",
+    "ContinuousTrigger": "continuous",
+    "RealTimeTrigger": "real_time",
+}
+_PHASES = (
+    ("Waiting for data", "waiting_for_data"),
+    ("Waiting for next trigger", "waiting_for_trigger"),
+    ("Getting offsets", "offsets"),
+    ("Processing new data", "processing"),
+)
+_RECENT_JOBS = 8
+_TASKS_AFTER = 2.0  # a shorter trigger is over before anybody could ask for its tasks
+_BATCH = re.compile(r"\bbatch = (\d+)")
+
+
+class ApplicationStopped(Exception):  # noqa: N818 - it reads as a sentence
+    """There is no Spark application (any more)."""
+
+
+class ClassicDriver:
+    """Looks at one application. One thread at a time."""
+
+    def __init__(
+        self, listeners: Callable[[], list[Any]], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._listeners = listeners  # our Java listeners, to see whether one is still on the bus
+        self._clock = clock
+        self._executions: dict[str, Any] = {}  # run id → the JVM's StreamExecution
+        self._strikes: dict[str, int] = {}
+
+    # ---- the application -------------------------------------------------------------------
+
+    def tick(self) -> Tick:
+        """The application as a whole; raise `ApplicationStopped` if there is none."""
+        context = _context()
+        return Tick(
+            at=self._clock(),
+            app_name=clean(context.appName),
+            spark_version=_try(lambda: str(context.version)),
+            bus_dropped=_try(lambda: _bus_dropped(context)),
+        )
+
+    # ---- queries ---------------------------------------------------------------------------
+
+    def details(self, query_id: str, run_id: str) -> Details | None:
+        """How a run is configured; None when it is not there."""
+        execution = self._execution(query_id, run_id)
+        return None if execution is None else _details(execution, query_id, run_id)
+
+    def sight(self, query: Query) -> Sighting | Gone | None:
+        """One live query now; None when nothing can be said yet."""
+        execution = self._execution(query.query_id, query.run_id)
+        if execution is None or not execution.isActive():
+            return self._strike(query, execution)
+        self._strikes.pop(query.run_id, None)
+        status = json.loads(execution.status().json())
+        active = bool(status.get("isTriggerActive"))
+        batch_id, started_at = _batch_of(execution)
+        long = query.active_since is not None and self._clock() - query.active_since > _TASKS_AFTER
+        return Sighting(
+            query_id=query.query_id,
+            run_id=query.run_id,
+            at=self._clock(),
+            trigger_active=active,
+            data_available=bool(status.get("isDataAvailable")),
+            phase=_phase(str(status.get("message", ""))),
+            batch_id=batch_id,
+            trigger_started_at=started_at if active else None,
+            tasks=_try(lambda: _tasks(query.run_id, batch_id)) if active and long else None,
+            listening=_try(lambda: self._listening(execution)),
+        )
+
+    def forget(self, run_ids: set[str]) -> None:
+        """Let go of the JVM's objects of all runs but these."""
+        for run_id in set(self._executions) - run_ids:
+            del self._executions[run_id]
+        for run_id in set(self._strikes) - run_ids:
+            del self._strikes[run_id]
+
+    def _strike(self, query: Query, execution: Any) -> Gone | None:
+        """A run that is not active any more: its Terminated event may still be on the way."""
+        strikes = self._strikes[query.run_id] = self._strikes.get(query.run_id, 0) + 1
+        if strikes < 3:
+            return None
+        failure = _try(lambda: _failure(execution)) if execution is not None else None
+        return Gone(
+            query_id=query.query_id,
+            run_id=query.run_id,
+            at=self._clock(),
+            why="it is not active any more, and no Terminated event came",
+            exception=failure,
+            error_class=decoder.error_class(None, failure) if failure else None,
+        )
+
+    def _execution(self, query_id: str, run_id: str) -> Any:
+        """The JVM's object of a run, remembered for as long as the run lives."""
+        execution = self._executions.get(run_id)
+        if execution is None:
+            execution = _find(query_id)
+            if execution is None or execution.runId().toString() != run_id:
+                return None
+            self._executions[run_id] = execution
+        return execution
+
+    def _listening(self, execution: Any) -> bool | None:
+        ours = self._listeners()
+        if not ours:
+            return None
+        there = _jvm().java.util.Arrays.asList(execution.sparkSession().streams().listListeners())
+        return any(there.contains(listener) for listener in ours)
+
+
+def _try(look: Callable[[], Any]) -> Any:
+    """What a look finds; None when this Spark does not have it."""
+    try:
+        return look()
+    except ApplicationStopped:
+        raise
+    except Exception:  # noqa: BLE001 - Py4J raises its own, and which ones depends on the Spark
+        return None
+
+
+def _context() -> Any:
+    from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
+
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is None or context._jsc is None:  # noqa: SLF001
+        raise ApplicationStopped
+    return context
+
+
+def _jvm() -> Any:
+    return _context()._jvm  # noqa: SLF001
+
+
+def _find(query_id: str) -> Any:
+    """A running query of any session of the application, by its id."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    session = SparkSession._instantiatedSession  # noqa: SLF001
+    if session is None:
+        return None
+    uuid = _jvm().java.util.UUID.fromString(query_id)
+    return session._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
+
+
+def _bus_dropped(context: Any) -> int:
+    registry = context._jsc.sc().listenerBus().metrics().metricRegistry()  # noqa: SLF001
+    return int(registry.counter("queue.streams.numDroppedEvents").getCount())
+
+
+def _details(execution: Any, query_id: str, run_id: str) -> Details:
+    context = _context()
+    trigger, seconds = _trigger(_try(lambda: execution.trigger().toString()))
+    conf = _try(lambda: execution.sparkSessionForStream().sessionState().conf())
+    idle = _try(conf.streamingNoDataProgressEventInterval) if conf is not None else None
+    sink = _try(lambda: execution.sink().toString())
+    root = _try(lambda: str(execution.resolvedCheckpointRoot()))
+    name = _try(execution.name)
+    return Details(
+        query_id=query_id,
+        run_id=run_id,
+        name=clean(name) if name else None,
+        app_id=context.applicationId,
+        spark_version=_try(lambda: str(context.version)),
+        checkpoint=clean(mask(root)) if root else None,
+        trigger=trigger,
+        trigger_seconds=seconds,
+        idle_seconds=None if idle is None else idle / 1000.0,
+        output_mode=_try(lambda: str(execution.outputMode().toString())),
+        sink=offsets.sink_kind(sink) if sink else None,
+        state_provider=_provider(_try(conf.stateStoreProviderClass)) if conf is not None else None,
+    )
+
+
+def _trigger(text: str | None) -> tuple[str, float | None]:
+    """Kind and interval of `ProcessingTimeTrigger(5000)`; an interval only where it is periodic."""
+    found = re.match(r"(\w+?)\$?(?:\((\d+)\))?(?:@\w+)?$", text or "")
+    kind = _TRIGGERS.get(found[1], "unknown") if found else "unknown"
+    periodic = kind in {"processing_time", "real_time"} and found is not None and found[2]
+    return kind, float(found[2]) / 1000.0 if periodic and found else None
+
+
+def _provider(class_name: str | None) -> str | None:
+    """Short name of a state store provider: rocksdb, hdfs, or the class."""
+    if not class_name:
+        return None
+    simple = class_name.rpartition(".")[2]
+    known = {"RocksDBStateStoreProvider": "rocksdb", "HDFSBackedStateStoreProvider": "hdfs"}
+    return known.get(simple, clean(simple))
+
+
+def _phase(message: str) -> str:
+    return next((phase for words, phase in _PHASES if message.startswith(words)), "other")
+
+
+def _batch_of(execution: Any) -> tuple[int | None, float | None]:
+    """Number of the batch that runs or runs next, and when its trigger began (Spark 4.x)."""
+    try:
+        running = execution.getLatestExecutionContext()
+        began = running.currentTriggerStartTimestamp()
+        number = running.batchId()
+    except Exception:  # noqa: BLE001 - Spark 3.5, or no batch yet
+        return _try(lambda: _natural(execution.currentBatchId())), None
+    return _natural(number), began / 1000.0 if began > 0 else None
+
+
+def _natural(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
+def _failure(execution: Any) -> str | None:
+    exception = execution.exception()
+    return mask(exception.get().cause().toString()) if exception.isDefined() else None
+
+
+def _tasks(run_id: str, batch_id: int | None) -> Tasks | None:
+    """Tasks of the jobs of one batch: Spark puts the run into the group, the batch into the words."""
+    context = _context()
+    jobs = context._jsc.sc().statusTracker().getJobIdsForGroup(run_id)  # noqa: SLF001
+    numbers = _jvm().java.util.Arrays.toString(jobs).strip("[]")
+    newest = sorted((int(n) for n in numbers.split(",") if n.strip()), reverse=True)
+    store = context._jsc.sc().statusStore()  # noqa: SLF001
+    running = completed = failed = 0
+    for number in newest[:_RECENT_JOBS]:
+        job = store.job(number)
+        words = _BATCH.search(str(job.description().get()))
+        if batch_id is not None and (words is None or int(words[1]) != batch_id):
+            break
+        running += job.numActiveTasks()
+        completed += job.numCompletedTasks()
+        failed += job.numFailedTasks()
+    return Tasks(running=running, completed=completed, failed=failed)

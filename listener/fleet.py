@@ -1,0 +1,446 @@
+"""What we know of each query: one immutable record a query, replaced whole when something happens.
+
+Pure: time is passed in, so every judgement can be tested without a clock. One thread (the worker)
+calls the methods of `Fleet`; any thread may read `Fleet.queries` and hold on to what it got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .events import Event, Idle, Progress, Started, Terminated
+from .looks import Details, Gone, Sighting
+
+HOUR = 3600.0
+_MOMENTS = 64  # how much of a query's pace is remembered
+_MOMENT_GAP = 10.0
+_GAPS = 10
+_STARTS = 60
+_RUNS = 16
+_QUERIES = 5000  # past so many, the oldest that has ended is forgotten
+
+
+class Moment(Struct, frozen=True):
+    """How far behind a query was after one of its batches."""
+
+    at: float
+    rows: int | None
+    backlog: float | None
+    input_rate: float | None
+    processed_rate: float | None
+
+
+class End(Struct, frozen=True, kw_only=True):
+    """How a run ended."""
+
+    at: float
+    outcome: str  # stopped, failed, unknown
+    why: str = ""
+    error_class: str | None = None
+    exception: str | None = None
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """Everything known of one query at one moment."""
+
+    query_id: str
+    run_id: str
+    label: str  # value of the label `query`
+    name: str | None = None
+    first_seen_at: float
+    last_event_at: float  # driver's clock at receipt
+    silence_floor: float
+    watch_seconds: float = 5.0
+    started_at: float | None = None
+    starts: tuple[float, ...] = ()
+    end: End | None = None
+    last_end: End | None = None  # how the run before this one ended
+    replaced_query_id: str | None = None  # another query had this name before: a new checkpoint
+    last_idle_at: float | None = None
+    idle_trigger_at: float | None = None  # start of the trigger that was idle
+    idle_since: float | None = None
+    last: Progress | None = None
+    committed: Progress | None = None  # the newest batch of any run
+    details: Details | None = None
+    sighting: Sighting | None = None
+    first_batch: int | None = None  # the batch that the first look of this run found
+    active_since: float | None = None
+    data_since: float | None = None
+    tasks_changed_at: float | None = None
+    inactive_at: float | None = None
+    ahead_since: float | None = None
+    missed: int = 0
+    moments: tuple[Moment, ...] = ()
+    gaps: tuple[float, ...] = ()
+    longest: tuple[tuple[int, float], ...] = ()  # (minute, longest batch in it), of the last hour
+
+    @property
+    def live(self) -> bool:
+        """Whether the present run goes on, as far as we know."""
+        return self.end is None
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether the present run has finished a batch."""
+        return self.last is not None and self.last.run_id == self.run_id
+
+    @property
+    def trigger(self) -> str:
+        """Kind of trigger: processing_time, available_now, once, continuous, real_time, unknown."""
+        return self.details.trigger if self.details else "unknown"
+
+    @property
+    def trigger_seconds(self) -> float | None:
+        """Trigger interval; 0 = as fast as possible; None when unknown or not periodic."""
+        return self.details.trigger_seconds if self.details else None
+
+    @property
+    def batch_limit_seconds(self) -> float:
+        """Longest batch of the last hour that we saw."""
+        return max((seconds for _, seconds in self.longest), default=0.0)
+
+    @property
+    def silence_budget(self) -> float:
+        """How long this query may be silent before that is wrong, from its own pace."""
+        interval = self.trigger_seconds
+        if interval is None:
+            interval = max(self.gaps, default=0.0)
+        idle = self.details.idle_seconds if self.details else None
+        return max(
+            self.silence_floor,
+            3 * interval + self.batch_limit_seconds + (10.0 if idle is None else idle),
+        )
+
+    def inflight_since(self, now: float) -> float | None:
+        """When the trigger that runs now began; None when none does, or when it can't be seen."""
+        look = self.sighting
+        if (
+            not self.live
+            or look is None
+            or self.active_since is None
+            or self.trigger == "continuous"
+        ):
+            return None
+        fresh = now - look.at <= 6 * self.watch_seconds + 30
+        return self.active_since if fresh and look.trigger_active else None
+
+
+class Fleet:
+    """All queries of the application, keyed by query id."""
+
+    def __init__(
+        self,
+        *,
+        silence_floor: Callable[[str], float] = lambda _: 300.0,
+        watch_seconds: float = 5.0,
+        grace_seconds: float = 300.0,
+    ) -> None:
+        self._silence_floor = silence_floor
+        self._watch_seconds = watch_seconds
+        self._grace_seconds = grace_seconds
+        self._runs: dict[str, int] = {}  # run id → newest batch id seen in it
+        self._ended: dict[str, None] = {}  # run ids whose end was seen
+        self._faded: set[str] = set()  # failed runs of which only the last word is left
+        self._pending: dict[str, tuple[Idle, float]] = {}
+        self.queries: Mapping[str, Query] = {}
+
+    # ---- events ----------------------------------------------------------------------------
+
+    def handle(self, event: Event, now: float) -> Query | None:
+        """Take in an event; return the query as it is now, or None for one seen before."""
+        if self._is_known(event):
+            return None
+        query = self.queries.get(event.query_id)
+        if isinstance(event, Started):
+            return self._keep(self._start(query, event, now))
+        if query is None:
+            if isinstance(event, Idle):
+                self._pending[event.query_id] = (event, now)  # its name is not known yet
+                return None
+            name = event.name if isinstance(event, Progress) else None
+            query = self._admit(event.query_id, event.run_id, name, now)
+        elif query.run_id != event.run_id and event.run_id not in self._runs:
+            query = self._begin_unseen(query, event.run_id, now)
+        if isinstance(event, Progress):
+            query = self._progress(query, event, now)
+        elif isinstance(event, Idle):
+            query = self._idle(query, event, now)
+        else:
+            query = self._terminate(query, event, now)
+        return self._keep(query)
+
+    def _is_known(self, event: Event) -> bool:
+        """Whether this very event came before, from a second listener or a second add."""
+        if isinstance(event, Started):
+            return event.run_id in self._runs
+        if isinstance(event, Progress):
+            newest = self._runs.get(event.run_id)
+            return newest is not None and event.batch_id <= newest
+        if isinstance(event, Terminated):
+            return event.run_id in self._ended
+        query = self.queries.get(event.query_id)
+        again = query is not None and event.at is not None and query.idle_trigger_at == event.at
+        return again or event.run_id in self._ended
+
+    def _start(self, old: Query | None, event: Started, now: float) -> Query:
+        at = event.at or now
+        if old is None:
+            query = self._admit(event.query_id, event.run_id, event.name, now)
+        else:
+            query = self._renew(old, event.run_id, now)
+        self._note_run(event.run_id, -1)
+        starts = (*(s for s in query.starts if s > now - HOUR), at)[-_STARTS:]
+        return msgspec.structs.replace(query, started_at=at, starts=starts)
+
+    def _begin_unseen(self, query: Query, run_id: str, now: float) -> Query:
+        """A run whose Started event did not reach us: when it began is not known."""
+        return msgspec.structs.replace(self._renew(query, run_id, now), started_at=None)
+
+    def _renew(self, old: Query, run_id: str, now: float) -> Query:
+        """The record of a new run: what belonged to the old run goes, the history stays."""
+        label = old.label
+        if not old.live and self._taken(label, old.query_id):
+            label = f"{label}-{old.query_id[:8]}"
+        return msgspec.structs.replace(
+            old,
+            run_id=run_id,
+            label=label,
+            last_event_at=now,
+            end=None,
+            last_end=old.end,
+            last_idle_at=None,
+            idle_trigger_at=None,
+            idle_since=None,
+            details=None,
+            sighting=None,
+            first_batch=None,
+            active_since=None,
+            data_since=None,
+            tasks_changed_at=None,
+            inactive_at=None,
+            ahead_since=None,
+            moments=(),
+            gaps=(),
+        )
+
+    def _admit(self, query_id: str, run_id: str, name: str | None, now: float) -> Query:
+        """The record of a query never seen before; it gets its label here, for good."""
+        label = name or f"unnamed-{query_id[:8]}"
+        replaced = None
+        if self._taken(label, query_id):
+            label = f"{label}-{query_id[:8]}"
+        for other in list(self.queries.values()):
+            if other.label == label and other.query_id != query_id:
+                replaced = other.query_id
+                self._forget(other.query_id)
+        return Query(
+            query_id=query_id,
+            run_id=run_id,
+            label=label,
+            name=name,
+            first_seen_at=now,
+            last_event_at=now,
+            replaced_query_id=replaced if name else None,
+            silence_floor=self._silence_floor(name or label),
+            watch_seconds=self._watch_seconds,
+        )
+
+    def _taken(self, label: str, query_id: str) -> bool:
+        """Whether another query that lives has this label."""
+        return any(
+            q.live and q.label == label and q.query_id != query_id for q in self.queries.values()
+        )
+
+    def _progress(self, query: Query, event: Progress, now: float) -> Query:
+        newest = self._runs.get(event.run_id, -1)
+        missed = max(0, event.batch_id - newest - 1) if newest >= 0 else 0
+        self._note_run(event.run_id, event.batch_id)
+        minute, seconds = int(now // 60), event.seconds or 0.0
+        longest = {m: s for m, s in query.longest if m > minute - 60}
+        longest[minute] = max(longest.get(minute, 0.0), seconds)
+        return msgspec.structs.replace(
+            query,
+            last_event_at=now,
+            last=event,
+            committed=event,
+            idle_since=None,
+            active_since=None,
+            data_since=None,
+            tasks_changed_at=None,
+            ahead_since=None,
+            missed=query.missed + missed,
+            moments=_remember(query.moments, event),
+            gaps=(*query.gaps, now - query.last_event_at)[-_GAPS:],
+            longest=tuple(longest.items()),
+        )
+
+    def _idle(self, query: Query, event: Idle, now: float) -> Query:
+        return msgspec.structs.replace(
+            query,
+            last_event_at=now,
+            last_idle_at=now,
+            idle_trigger_at=event.at,
+            idle_since=query.idle_since or now,
+            active_since=None,
+            tasks_changed_at=None,
+            ahead_since=None,
+            gaps=(*query.gaps, now - query.last_event_at)[-_GAPS:],
+        )
+
+    def _terminate(self, query: Query, event: Terminated, now: float) -> Query:
+        self._note_end(event.run_id)
+        end = End(
+            at=now,
+            outcome="failed" if event.exception else "stopped",
+            error_class=event.error_class,
+            exception=event.exception,
+        )
+        return self._finish(query, event.run_id, end)
+
+    def _finish(self, query: Query, run_id: str, end: End) -> Query:
+        if run_id != query.run_id:  # the next run was quicker than the word of this one's end
+            return msgspec.structs.replace(query, last_end=end)
+        return msgspec.structs.replace(
+            query, end=end, last_event_at=end.at, active_since=None, data_since=None
+        )
+
+    # ---- looks -----------------------------------------------------------------------------
+
+    def learn(self, details: Details, now: float) -> Query | None:
+        """Take in how a run is configured; a query only heard of through idle events gets its name."""
+        query = self.queries.get(details.query_id)
+        if query is None:
+            if details.query_id not in self._pending:
+                return None
+            event, heard_at = self._pending.pop(details.query_id)
+            query = self._admit(details.query_id, details.run_id, details.name, heard_at)
+            query = self._idle(query, event, heard_at)
+            self._note_run(event.run_id, self._runs.get(event.run_id, -1))
+        if query.run_id != details.run_id or query.details == details:
+            return None
+        return self._keep(msgspec.structs.replace(query, details=details))
+
+    def look(self, seen: Sighting) -> Query | None:
+        """Take in one look at a live query; None if it is of another run or an older look."""
+        query = self.queries.get(seen.query_id)
+        if query is None or query.run_id != seen.run_id or not query.live:
+            return None
+        newest = self._runs.get(seen.run_id, -1)
+        first = query.first_batch if query.first_batch is not None else seen.batch_id
+        known = newest if newest >= 0 else first
+        ahead = seen.batch_id is not None and known is not None and seen.batch_id >= known + 2
+        return self._keep(
+            msgspec.structs.replace(
+                query,
+                sighting=seen,
+                first_batch=first,
+                active_since=_active_since(query, seen),
+                inactive_at=query.inactive_at if seen.trigger_active else seen.at,
+                data_since=(query.data_since or seen.at) if seen.data_available else None,
+                tasks_changed_at=_tasks_changed_at(query, seen),
+                ahead_since=(query.ahead_since or seen.at) if ahead else None,
+            )
+        )
+
+    def lose(self, gone: Gone) -> Query | None:
+        """End a run whose Terminated event never came; None if it has ended already."""
+        query = self.queries.get(gone.query_id)
+        if query is None or query.run_id != gone.run_id or not query.live:
+            return None
+        self._note_end(gone.run_id)
+        end = End(
+            at=gone.at,
+            outcome="failed" if gone.exception else "unknown",
+            why=gone.why,
+            error_class=gone.error_class,
+            exception=gone.exception,
+        )
+        return self._keep(self._finish(query, gone.run_id, end))
+
+    def sweep(self, now: float) -> list[Query]:
+        """Forget, and return, the queries that ended well longer than the grace period ago."""
+        old = [
+            query
+            for query in self.queries.values()
+            if query.end
+            and query.end.outcome != "failed"
+            and now - query.end.at > self._grace_seconds
+        ]
+        for query in old:
+            self._forget(query.query_id)
+        return old
+
+    def fading(self, now: float) -> list[Query]:
+        """The queries that failed just over the grace period ago; each is returned once."""
+        old = [
+            query
+            for query in self.queries.values()
+            if query.end
+            and query.end.outcome == "failed"
+            and now - query.end.at > self._grace_seconds
+            and query.run_id not in self._faded
+        ]
+        self._faded = {q.run_id for q in self.queries.values() if not q.live} & (
+            self._faded | {q.run_id for q in old}
+        )
+        return old
+
+    # ---- bookkeeping -----------------------------------------------------------------------
+
+    def _keep(self, query: Query) -> Query:
+        if query.query_id not in self.queries and len(self.queries) >= _QUERIES:
+            oldest = next((q for q in self.queries.values() if not q.live), None)
+            if oldest is not None:
+                self._forget(oldest.query_id)
+        self.queries = {**self.queries, query.query_id: query}
+        return query
+
+    def _forget(self, query_id: str) -> None:
+        self.queries = {k: v for k, v in self.queries.items() if k != query_id}
+
+    def _note_run(self, run_id: str, batch_id: int) -> None:
+        self._runs.pop(run_id, None)
+        self._runs[run_id] = batch_id
+        live = {q.run_id for q in self.queries.values() if q.live}
+        for old in [r for r in self._runs if r not in live][: -_RUNS * 4]:
+            del self._runs[old]
+
+    def _note_end(self, run_id: str) -> None:
+        self._ended[run_id] = None
+        for old in list(self._ended)[: -_RUNS * 16]:
+            del self._ended[old]
+
+
+def _remember(moments: tuple[Moment, ...], event: Progress) -> tuple[Moment, ...]:
+    """Keep a bounded history: the newest moment always, older ones ten seconds apart."""
+    moment = Moment(
+        event.ended_at, event.input_rows, event.backlog, event.input_rate, event.processed_rate
+    )
+    if len(moments) > 1 and moments[-1].at - moments[-2].at < _MOMENT_GAP:
+        moments = moments[:-1]
+    return (*moments, moment)[-_MOMENTS:]
+
+
+def _active_since(query: Query, seen: Sighting) -> float | None:
+    """Start of the running trigger: exact where Spark tells, else the first look that found it."""
+    if not seen.trigger_active:
+        return None
+    if seen.trigger_started_at is not None:
+        return seen.trigger_started_at
+    return query.active_since or seen.at
+
+
+def _tasks_changed_at(query: Query, seen: Sighting) -> float | None:
+    """When a task of the running batch was last seen to have finished."""
+    before: Any = query.sighting.tasks if query.sighting else None
+    if seen.tasks is None or not seen.trigger_active:
+        return None
+    if before is not None and seen.tasks.completed != before.completed:
+        return seen.at
+    if before is None and seen.tasks.completed:
+        return seen.at
+    return query.tasks_changed_at

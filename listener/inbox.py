@@ -1,0 +1,98 @@
+"""Where Spark's threads leave what they bring: bounded, and putting never waits.
+
+Only the oldest *progress* of the same query is ever given up when the box is full, and that is
+counted; what a query's life hangs on (started, terminated) stays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any, NamedTuple
+
+# Started and terminated events are kept past the limit, but a query that dies every second under a
+# blocked worker must not eat the driver: past this many times the limit the oldest go, counted.
+_CEILING = 4
+_VITAL = frozenset({"started", "terminated"})
+
+
+class Item(NamedTuple):
+    """One thing on its way to the worker."""
+
+    kind: str  # started, progress, idle, terminated, or look (from the watchdog)
+    content: Any  # an event's JSON; a look's record
+    at: float  # the driver's clock at receipt
+    callback_seconds: float = 0.0  # time on Spark's bus
+    fallback: bool = False  # came through the public objects
+
+
+class Inbox:
+    """A queue for one reader and any number of writers. All methods are safe on any thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._items: deque[Item] = deque()
+        self._ready = threading.Condition(threading.Lock())
+        self._closed = False
+        self.dropped: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: Item) -> None:
+        """Add an item; never waits for the reader and never raises because of a full box."""
+        with self._ready:
+            if len(self._items) >= self._limit and not self._make_room(item):
+                self._count(item)
+                return
+            self._items.append(item)
+            self._ready.notify()
+
+    def take(self, timeout: float) -> list[Item]:
+        """Return everything that waits, oldest first; an empty list after `timeout` seconds."""
+        with self._ready:
+            if not self._items and not self._closed:
+                self._ready.wait(timeout)
+            items = list(self._items)
+            self._items.clear()
+            return items
+
+    def close(self) -> None:
+        """Wake the reader for good."""
+        with self._ready:
+            self._closed = True
+            self._ready.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def _make_room(self, item: Item) -> bool:
+        """Give up the least: the oldest progress of this query, else of any; never a vital one."""
+        same = _query_of(item)
+        victim = next(
+            (i for i in self._items if i.kind not in _VITAL and same and _query_of(i) == same),
+            None,
+        ) or next((i for i in self._items if i.kind not in _VITAL), None)
+        if victim is None:
+            if item.kind not in _VITAL:
+                return False
+            if len(self._items) < self._limit * _CEILING:
+                return True
+            victim = self._items[0]
+        self._items.remove(victim)
+        self._count(victim)
+        return True
+
+    def _count(self, item: Item) -> None:
+        self.dropped[item.kind] = self.dropped.get(item.kind, 0) + 1
+
+
+def _query_of(item: Item) -> str | None:
+    """Query id of an event, cut out of its text: decoding is not done on Spark's threads."""
+    text = item.content
+    if not isinstance(text, str):
+        return None
+    begin = text.find('"id":"', 0, 200)
+    return text[begin + 6 : begin + 42] if begin >= 0 else None

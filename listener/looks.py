@@ -1,0 +1,65 @@
+"""What a look at the driver between events finds: frozen records, no Spark in them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Details(Struct, frozen=True, kw_only=True):
+    """How a run is configured; read once it has begun and again after its first batch."""
+
+    query_id: str
+    run_id: str
+    name: str | None = None
+    app_id: str | None = None
+    spark_version: str | None = None
+    checkpoint: str | None = None
+    trigger: str = "unknown"
+    trigger_seconds: float | None = None  # 0: as fast as possible; None: unknown or not periodic
+    idle_seconds: float | None = None
+    output_mode: str | None = None
+    sink: str | None = None
+    state_provider: str | None = None
+
+
+class Tasks(Struct, frozen=True, kw_only=True):
+    """Tasks of the jobs of one batch."""
+
+    running: int
+    completed: int
+    failed: int
+
+
+class Sighting(Struct, frozen=True, kw_only=True):
+    """One query at one moment."""
+
+    query_id: str
+    run_id: str
+    at: float
+    trigger_active: bool
+    data_available: bool
+    phase: str  # waiting_for_data, waiting_for_trigger, offsets, processing, other
+    batch_id: int | None = None  # the batch that runs, or will run next
+    trigger_started_at: float | None = None
+    tasks: Tasks | None = None
+    listening: bool | None = None  # is our listener on the bus of this query's session?
+
+
+class Gone(Struct, frozen=True, kw_only=True):
+    """A run that is over although nobody said so."""
+
+    query_id: str
+    run_id: str
+    at: float
+    why: str
+    exception: str | None = None  # it did fail, and this is what Spark still knows of it
+    error_class: str | None = None
+
+
+class Tick(Struct, frozen=True, kw_only=True):
+    """The driver as a whole at one moment."""
+
+    at: float
+    app_name: str | None = None
+    spark_version: str | None = None
+    bus_dropped: int | None = None

@@ -1,0 +1,127 @@
+"""The truth between events: a timer that looks at the driver and puts what it sees on the inbox.
+
+No event is sent until a batch ends, so without this a hung batch would show the last good numbers.
+A thread of its own, because a call into a sick JVM may not come back.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from .driver import ApplicationStopped
+from .fleet import Query
+from .inbox import Inbox, Item
+from .looks import Details, Gone, Sighting, Tick
+
+
+class Driver(Protocol):
+    """What the watchdog can ask; the classic driver, a Connect client, or a test's own."""
+
+    def tick(self) -> Tick:
+        """The application as a whole; raises `ApplicationStopped`."""
+
+    def details(self, query_id: str, run_id: str) -> Details | None:
+        """How a run is configured."""
+
+    def sight(self, query: Query) -> Sighting | Gone | None:
+        """One live query now."""
+
+    def forget(self, run_ids: set[str]) -> None:
+        """Let go of what belongs to other runs."""
+
+
+class Watchdog:
+    """Looks every few seconds, and at once for a query that has just begun."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        inbox: Inbox,
+        queries: Callable[[], Mapping[str, Query]],
+        *,
+        seconds: float,
+        failed: Callable[[BaseException], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._driver = driver
+        self._inbox = inbox
+        self._queries = queries
+        self._seconds = seconds
+        self._failed = failed
+        self._clock = clock
+        self._new: list[tuple[str, str]] = []
+        self._read: dict[str, bool] = {}  # run id → read again after its first batch?
+        self._kicked = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def kick(self, query_id: str, run_id: str) -> None:
+        """Ask for the details of a run soon. Never waits."""
+        self._new.append((query_id, run_id))
+        self._kicked.set()
+
+    def close(self) -> None:
+        """Stop looking; a look that is under way is left to itself."""
+        self._closed = True
+        self._kicked.set()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._closed:
+            if self._kicked.wait(max(0.0, due - time.monotonic())):
+                self._kicked.clear()
+                self._guard(self._read_new)
+            if not self._closed and time.monotonic() >= due:
+                due = time.monotonic() + self._seconds
+                self._guard(self.look)
+
+    def _guard(self, look: Callable[[], None]) -> None:
+        try:
+            look()
+        except ApplicationStopped:
+            self._guard(self._lose_all)
+        except Exception as error:  # noqa: BLE001 - a look that fails is counted, and tried again
+            self._failed(error)
+
+    def look(self) -> None:
+        """One round: the application, then each live query."""
+        self._put(self._driver.tick())
+        live = [query for query in self._queries().values() if query.live]
+        self._driver.forget({query.run_id for query in live})
+        self._read = {q.run_id: self._read[q.run_id] for q in live if q.run_id in self._read}
+        for query in live:
+            if self._read.get(query.run_id) is not query.has_batch:
+                self._learn(query.query_id, query.run_id, query.has_batch)
+            seen = self._driver.sight(query)
+            if seen is not None:
+                self._put(seen)
+
+    def _read_new(self) -> None:
+        new, self._new = self._new, []
+        for query_id, run_id in dict.fromkeys(new):
+            self._learn(query_id, run_id, has_batch=False)
+
+    def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:
+        """Read a run's details; after its first batch again: the checkpoint's settings win then."""
+        details = self._driver.details(query_id, run_id)
+        if details is not None:
+            self._read[run_id] = has_batch
+            self._put(details)
+
+    def _lose_all(self) -> None:
+        for query in self._queries().values():
+            if query.live:
+                why = "the Spark application was stopped"
+                self._put(
+                    Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
+                )
+
+    def _put(self, look: Tick | Details | Sighting | Gone) -> None:
+        self._inbox.put(Item("look", look, self._clock()))

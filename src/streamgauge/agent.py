@@ -1,0 +1,259 @@
+"""The agent: one a process, whatever the number of listeners and sessions.
+
+Puts the parts together and takes them apart again; holds no logic of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from prometheus_client import CollectorRegistry
+from structlog.typing import FilteringBoundLogger
+
+from .config import Config, load_config
+from .exporters import Exporter
+from .exporters.logs import LogExporter, Throttle, make_logger
+from .exporters.prometheus import PrometheusExporter
+from .exporters.pushgateway import PushgatewayExporter
+from .exporters.server import MetricsServer
+from .listener.driver import ClassicDriver
+from .listener.fleet import Fleet, Query
+from .listener.inbox import Inbox
+from .listener.looks import Tick
+from .listener.stats import Stats
+from .listener.watchdog import Driver, Watchdog
+from .masking import clean
+from .version import __version__
+from .worker import Worker
+
+_EXIT_SECONDS = 2.0
+
+
+class Agent:
+    """Everything between the inbox and the outside. Make one with `Agent.join`."""
+
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+    _shared: ClassVar[Agent | None] = None
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        registry: CollectorRegistry | None = None,
+        logger: FilteringBoundLogger | None = None,
+        exporters: Sequence[Exporter] = (),
+        driver: Driver | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.config = config
+        self.stats = Stats()
+        self.inbox = Inbox(config.inbox_limit)
+        self.logger = logger or make_logger(config.log_level)
+        self.registry = registry or CollectorRegistry(auto_describe=False)
+        self.listeners: list[Any] = []  # the Java objects of our listeners
+        self._throttle = Throttle()
+        self._serves = bool(config.metrics_address) and (
+            registry is None or config.metrics_address != Config().metrics_address
+        )
+        self.server: MetricsServer | None = None
+        self.fleet = Fleet(
+            silence_floor=lambda name: config.of_query(name).silence_seconds or 0.0,
+            watch_seconds=config.watch_seconds,
+            grace_seconds=config.grace_seconds,
+        )
+        self.prometheus = PrometheusExporter(
+            config,
+            self.stats,
+            clock=clock,
+            worker_seen_at=lambda: self._worker.seen_at,
+            inbox_events=lambda: len(self.inbox),
+            refused=self._refused,
+        )
+        self.prometheus.version = __version__
+        self.prometheus.dropped = lambda: self.inbox.dropped
+        self._logs = LogExporter(self.logger, config.app or "")
+        self._exporters: list[Exporter] = [self.prometheus, self._logs, *exporters]
+        self._worker = Worker(
+            self.inbox,
+            self.fleet,
+            self._exporters,
+            self.stats,
+            complain=self.complain,
+            wanted=self._want,
+            ticked=self._ticked,
+            timed=self._timed,
+            clock=clock,
+        )
+        self._watchdog = Watchdog(
+            driver or ClassicDriver(lambda: self.listeners, clock),
+            self.inbox,
+            lambda: self.fleet.queries,
+            seconds=config.watch_seconds,
+            failed=lambda error: self._failed("watchdog", error),
+            clock=clock,
+        )
+        self._started = False
+        self.closed = False
+
+    # ---- one a process ---------------------------------------------------------------------
+
+    @classmethod
+    def join(cls, settings: Mapping[str, Any], config: Config | None = None, **parts: Any) -> Agent:
+        """Return the process's agent, making it if there is none; its first settings stand."""
+        with cls._lock:
+            wrong: list[str] = []
+            if config is None:
+                config, wrong = load_config(settings)
+            if cls._shared is None or cls._shared.closed:
+                cls._shared = cls(config, **parts)
+                for sentence in wrong:
+                    cls._shared.logger.warning(sentence)
+            elif cls._shared.config != config or any(parts.values()):
+                cls._shared.logger.warning(
+                    "a second listener joins the agent that is there; its settings are not used",
+                    kept=repr(cls._shared.config),
+                    unused=repr(config),
+                )
+            return cls._shared
+
+    # ---- life ------------------------------------------------------------------------------
+
+    def start(self, app_name: str | None = None) -> None:
+        """Start the threads and the server; once, and never with an exception."""
+        with self._lock:
+            if self._started or self.closed:
+                return
+            self._started = True
+            self._name(app_name)
+            self._try("prometheus", lambda: self.registry.register(self.prometheus))
+            if self._serves:
+                self._try("server", self._serve)
+            if self.config.pushgateway_url:
+                self._try("pushgateway", self._push)
+            self._worker.start()
+            self._watchdog.start()
+            atexit.register(self.close)
+
+    def close(self) -> None:
+        """Work off what waits, send what is left, stop; two seconds at most, and no exception."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            if Agent._shared is self:
+                Agent._shared = None
+        deadline = time.monotonic() + _EXIT_SECONDS
+        self._watchdog.close()
+        self.inbox.close()
+        if self._started:
+            self._worker.join(_EXIT_SECONDS / 2)
+        closing = threading.Thread(target=self._close_exporters, daemon=True)
+        self._try("exit", closing.start)
+        if closing.ident is not None:
+            closing.join(max(0.1, deadline - time.monotonic()))
+        self._try("prometheus", lambda: self.registry.unregister(self.prometheus))
+        if self.server:
+            self._try("server", self.server.close)
+        atexit.unregister(self.close)
+
+    def _close_exporters(self) -> None:
+        self._worker.close_exporters()
+
+    @property
+    def address(self) -> str | None:
+        """Where the page is served; None when it is not."""
+        return self.server.address if self.server else None
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """What is known of each query now, by query id."""
+        return self.fleet.queries
+
+    # ---- parts that start ------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        self.server = MetricsServer(self.config, self.registry, self.prometheus.app)
+        wanted = self.config.metrics_endpoint()[1]
+        if wanted and self.server.port != wanted:
+            self.logger.warning(
+                "metrics port is taken; serving on another one",
+                wanted=wanted,
+                address=self.server.address,
+                hint="set sd_file so that Prometheus finds it",
+            )
+        else:
+            self.logger.info("metrics are served", address=f"{self.server.address}/metrics")
+
+    def _push(self) -> None:
+        url = self.config.pushgateway_url or ""
+        self._exporters.append(
+            PushgatewayExporter(
+                url,
+                self.registry,
+                self._grouping,
+                lambda error: self._failed("pushgateway", error),
+            )
+        )
+
+    def _grouping(self) -> dict[str, str]:
+        """App and instance: two drivers never overwrite each other."""
+        return {"app": self.prometheus.app, "instance": f"{socket.gethostname()}:{os.getpid()}"}
+
+    # ---- what the parts report -------------------------------------------------------------
+
+    def _want(self, query_id: str, run_id: str) -> None:
+        self._watchdog.kick(query_id, run_id)
+
+    def _name(self, app_name: str | None) -> None:
+        app = self.config.app or (clean(app_name) if app_name else None)
+        if app:
+            self.prometheus.app = self._logs.app = app
+
+    def _ticked(self, tick: Tick) -> None:
+        if self.prometheus.app == "unknown":
+            self._name(tick.app_name)
+        if tick.spark_version:
+            self.prometheus.spark_version = tick.spark_version
+
+    def _timed(self, callback_seconds: float, handling_seconds: float) -> None:
+        self.prometheus.callback_seconds.observe(callback_seconds)
+        self.prometheus.handling_seconds.observe(handling_seconds)
+
+    def _refused(self) -> None:
+        held = self._throttle.ask("series")
+        if held is not None:
+            self.logger.warning(
+                "the series budget is used up; new label sets are refused",
+                series_limit=self.config.series_limit,
+                hint="raise series_limit, or drop observed or custom metrics",
+            )
+
+    def _failed(self, part: str, error: BaseException) -> None:
+        self.stats.count("errors", part)
+        self.complain(part, error)
+
+    def complain(self, part: str, error: BaseException) -> None:
+        """Log a failure of ours, once a minute a part. Never raises."""
+        try:
+            held = self._throttle.ask(part)
+            if held is not None:
+                self.logger.error(
+                    "a part of the agent failed; the query is not affected",
+                    part=part,
+                    error=f"{type(error).__name__}: {error}",
+                    held_back=held,
+                )
+        except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it
+            self.stats.count("errors", "logs")
+
+    def _try(self, part: str, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the query must not notice
+            self._failed(part, error)

@@ -1,0 +1,79 @@
+"""The command line: `streamgauge <command>`; output for people, `--json` for programs.
+
+Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from .exporters.metrics import METRICS
+from .version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    args = _parser().parse_args(arguments)
+    try:
+        status: int = args.run(args)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has seen enough
+        return 0
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="streamgauge",
+        description="The telemetry agent for Apache Spark Structured Streaming.",
+        epilog="Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    _add_metrics(commands)
+    _add_version(commands)
+    return parser
+
+
+def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    metrics = commands.add_parser("metrics", help="list every series, its type, labels and meaning")
+    metrics.add_argument("--json", action="store_true", help="for programs")
+    metrics.set_defaults(run=_metrics)
+
+
+def _add_version(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    version = commands.add_parser("version", help="print the version")
+    version.add_argument("--json", action="store_true", help="for programs")
+    version.set_defaults(run=_version)
+
+
+def _metrics(args: argparse.Namespace) -> int:
+    if args.json:
+        rows = [
+            {**msgspec.to_builtins(metric), "name": metric.full_name} for metric in METRICS.values()
+        ]
+        _print(json.dumps(rows, indent=2))
+        return 0
+    for metric in METRICS.values():
+        labels = ", ".join(metric.labels)
+        _print(f"{metric.full_name}{{{labels}}}  {metric.kind}\n    {metric.help}")
+    return 0
+
+
+def _version(args: argparse.Namespace) -> int:
+    _print(json.dumps({"version": __version__}) if args.json else f"streamgauge {__version__}")
+    return 0
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

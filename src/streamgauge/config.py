@@ -1,0 +1,248 @@
+"""The settings: one frozen record, from keyword arguments or `STREAMGAUGE_<FIELD>` variables.
+
+A wrong keyword or value in code raises `ConfigError`, because somebody is there to read it. A wrong
+variable is one line in the log and the default: an environment is written by many hands, and a
+stream must not fail to start for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from .masking import mask, mask_all
+
+PREFIX = "STREAMGAUGE_"
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off", ""})
+
+Seconds = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class ConfigError(ValueError):
+    """A setting that can't be used; the message names it, its value and what is allowed."""
+
+
+class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the owner of one query says of it; what is not said comes from the application."""
+
+    team: str | None = None
+    env: str | None = None
+    tier: str | None = None
+    code_version: str | None = None
+    alerting: bool = True
+    expected: bool = False
+    silence_seconds: Seconds | None = None
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every setting of the agent, with its default."""
+
+    disabled: bool = False
+    """Turn everything off without touching the job."""
+    app: str | None = None
+    """Value of the label `app`; the Spark application's name unless set."""
+    metrics_address: str = "127.0.0.1:9465"
+    """Where `/metrics` is served; a taken port moves on to the next 16; empty: not at all."""
+    metrics_tls_cert: str | None = None
+    """PEM file with the certificate chain (and the key, unless that has a file of its own)."""
+    metrics_tls_key: str | None = None
+    """PEM file with the private key."""
+    metrics_auth_file: str | None = None
+    """File with one line `user:password` for basic authentication; only over TLS."""
+    sd_file: str | None = None
+    """Write the served address there, for Prometheus' file-based discovery (`.json`)."""
+    pushgateway_url: str | None = None
+    """Push to this Pushgateway every 15 s and at the end."""
+    silence_seconds: Seconds = 300.0
+    """How long any query may be silent; the budget of each grows from here with its own pace."""
+    watch_seconds: Annotated[float, Meta(ge=0.05)] = 5.0
+    """How often the driver is looked at between events."""
+    grace_seconds: Seconds = 300.0
+    """How long a query that ended well stays on the page."""
+    series_limit: Count = 50_000
+    """Past so many series new label sets are refused and counted."""
+    inbox_limit: Count = 10_000
+    """Past so many waiting events the oldest progress of the same query goes."""
+    log_level: str = "info"
+    """debug (a line a batch), info, warning, error or off."""
+    team: str | None = None
+    """Owner, for routing pages."""
+    env: str | None = None
+    """Environment, such as prod; else `deployment.environment.name` of OTEL_RESOURCE_ATTRIBUTES."""
+    tier: str | None = None
+    """How much it matters, such as 1."""
+    code_version: str | None = None
+    """Version of the user's code; else `service.version` of OTEL_RESOURCE_ATTRIBUTES."""
+    queries: dict[str, QueryConfig] = {}
+    """The same and more for single queries, by name."""
+
+    def __post_init__(self) -> None:
+        if self.log_level not in {"debug", "info", "warning", "error", "off"}:
+            raise ConfigError(
+                f"log_level is {self.log_level!r}; allowed: debug, info, warning, error, off"
+            )
+        if self.metrics_address:
+            self.metrics_endpoint()
+        if self.metrics_auth_file and not self.metrics_tls_cert:
+            raise ConfigError(
+                "metrics_auth_file is set without metrics_tls_cert; "
+                "a password goes over TLS only: set both, or neither"
+            )
+        if self.metrics_tls_key and not self.metrics_tls_cert:
+            raise ConfigError("metrics_tls_key is set without metrics_tls_cert; set both")
+
+    def __repr__(self) -> str:
+        """The settings that differ from the default, with secrets masked."""
+        parts = (
+            f"{name}={mask_all(_plain(value))!r}"
+            for name, value in ((field, getattr(self, field)) for field in self.__struct_fields__)
+            if value != _DEFAULTS.get(name)
+        )
+        return f"Config({', '.join(parts)})"
+
+    def metrics_endpoint(self) -> tuple[str, int]:
+        """Host and port of `metrics_address`."""
+        host, colon, port = self.metrics_address.rpartition(":")
+        if not (colon and host and port.isdecimal() and int(port) < 65_536):
+            raise ConfigError(
+                f"metrics_address is {mask(self.metrics_address)!r}; "
+                "it must be HOST:PORT such as 127.0.0.1:9465, or empty for no server"
+            )
+        return host.strip("[]"), int(port)
+
+    def of_query(self, name: str) -> QueryConfig:
+        """What holds for one query: its own settings over the application's."""
+        own = self.queries.get(name, QueryConfig())
+        missing = {
+            field: getattr(self, field)
+            for field in ("team", "env", "tier", "code_version", "silence_seconds")
+            if getattr(own, field) is None
+        }
+        return msgspec.structs.replace(own, **missing)
+
+
+_DEFAULTS: dict[str, Any] = {
+    field.name: ({} if field.name == "queries" else field.default)
+    for field in msgspec.structs.fields(Config)
+}
+FIELDS = tuple(_DEFAULTS)
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value) if isinstance(value, dict) else value
+
+
+def make_config(settings: Mapping[str, Any]) -> Config:
+    """Build a `Config` from keyword arguments alone; raise `ConfigError` on anything wrong."""
+    for name in settings:
+        if name not in FIELDS:
+            near = get_close_matches(name, FIELDS, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ConfigError(f"there is no setting {name!r}; {hint}allowed: {', '.join(FIELDS)}")
+    try:
+        return msgspec.convert(_plain(dict(settings)), Config)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, ConfigError):
+            raise error.__cause__ from None
+        raise ConfigError(_explain(error, settings)) from None
+
+
+def _explain(error: msgspec.ValidationError, settings: Mapping[str, Any]) -> str:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.inbox_limit`" into setting, value, rule."""
+    rule, _, path = str(error).partition(" - at `$.")
+    name = path.rstrip("`").partition(".")[0].partition("[")[0]
+    if name in settings:
+        return f"{name} is {mask_all(_plain(settings[name]))!r}: {rule}"
+    return str(error)
+
+
+def read_environment(
+    environ: Mapping[str, str] | None = None,
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings found in the environment, and a sentence for each that is wrong."""
+    environ = os.environ if environ is None else environ
+    found: dict[str, Any] = {}
+    wrong: list[str] = []
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX):
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        try:
+            value = _parse(name, text)
+            make_config({name: value} if name not in _PAIRED else {})
+        except ConfigError as error:
+            wrong.append(f"{variable} is ignored: {error}")
+        else:
+            found[name] = value
+    return found, wrong
+
+
+# Settings that are right or wrong only together with others.
+_PAIRED = frozenset({"metrics_auth_file", "metrics_tls_key"})
+
+
+def _parse(name: str, text: str) -> Any:
+    """Read the text of a variable as the setting's type."""
+    if name not in FIELDS:
+        raise ConfigError(f"there is no such setting; allowed: {', '.join(FIELDS)}")
+    default = _DEFAULTS[name]
+    if isinstance(default, bool):
+        if text.lower() in _YES | _NO:
+            return text.lower() in _YES
+        raise ConfigError(f"{name} is {text!r}; allowed: 1, 0, true, false")
+    try:
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+        if isinstance(default, dict):
+            return msgspec.json.decode(text)
+    except (ValueError, msgspec.DecodeError) as error:
+        raise ConfigError(f"{name} is {mask(text)!r}: {error}") from None
+    return text or default
+
+
+def load_config(
+    settings: Mapping[str, Any], environ: Mapping[str, str] | None = None
+) -> tuple[Config, list[str]]:
+    """Build the configuration: keyword arguments, else environment, else defaults.
+
+    Raises `ConfigError` for wrong keyword arguments; wrong variables come back as sentences.
+    """
+    make_config(settings)
+    found, wrong = read_environment(environ)
+    owners = _owners_of_otel(os.environ if environ is None else environ)
+    try:
+        return make_config({**owners, **found, **settings}), wrong
+    except ConfigError as error:
+        # Somebody asked for a password or TLS and got it wrong: serving without would be worse.
+        wrong.append(f"metrics are not served: {error}")
+        rest = {name: value for name, value in found.items() if name not in _PAIRED}
+        return make_config({**owners, **rest, **settings, "metrics_address": ""}), wrong
+
+
+def _owners_of_otel(environ: Mapping[str, str]) -> dict[str, str]:
+    """Owner and version as OpenTelemetry's own variables give them."""
+    from opentelemetry.sdk.resources import OTELResourceDetector  # noqa: PLC0415 - takes 50 ms
+
+    if not environ.get("OTEL_RESOURCE_ATTRIBUTES"):
+        return {}
+    attributes = OTELResourceDetector().detect().attributes
+    names = {
+        "code_version": ("service.version",),
+        "env": ("deployment.environment.name", "deployment.environment"),
+        "team": ("team", "service.namespace"),
+        "tier": ("tier",),
+    }
+    found = {
+        field: next((str(attributes[key]) for key in keys if key in attributes), None)
+        for field, keys in names.items()
+    }
+    return {field: value for field, value in found.items() if value}

@@ -1,0 +1,181 @@
+"""The one thread that does the work: takes from the inbox, keeps the fleet, feeds the exporters.
+
+One guard, in one place: an exporter that fails is counted and logged, and the others still get the
+event.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .exporters import Exporter
+from .listener.decoder import UndecodableEvent, decode
+from .listener.events import Event, Idle, Progress, Started, kind_of
+from .listener.fleet import Fleet, Query
+from .listener.inbox import Inbox, Item
+from .listener.looks import Details, Gone, Sighting, Tick
+from .listener.stats import Stats
+from .listener.verdict import Verdict, judge
+
+_BEAT = 1.0
+
+
+class Worker:
+    """Handles items one by one, in the order in which they came."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        fleet: Fleet,
+        exporters: Sequence[Exporter],
+        stats: Stats,
+        *,
+        complain: Callable[[str, BaseException], None],
+        wanted: Callable[[str, str], None] = lambda *_: None,
+        ticked: Callable[[Tick], None] = lambda _: None,
+        timed: Callable[[float, float], None] = lambda *_: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._inbox = inbox
+        self._fleet = fleet
+        self._exporters = exporters
+        self._stats = stats
+        self._complain = complain
+        self._wanted = wanted  # asks for the details of a run
+        self._ticked = ticked
+        self._timed = timed
+        self._clock = clock
+        self._bus_dropped: int | None = None
+        self._missed: dict[str, int] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self.seen_at = clock()
+        self._thread = threading.Thread(target=self._run, name="streamgauge-worker", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the inbox to be worked off after it was closed; whether it was."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            items = self._inbox.take(_BEAT)
+            self.seen_at = self._clock()
+            for item in items:
+                self.handle(item)
+                self.seen_at = self._clock()
+            self._guard("worker", self._sweep)
+            if self._inbox.closed and not items:
+                return
+
+    def handle(self, item: Item) -> None:
+        """Handle one item; never raises."""
+        began = time.perf_counter()
+        self._guard(
+            "worker", lambda: self._look(item) if item.kind == "look" else self._event(item)
+        )
+        if item.kind != "look":
+            self._timed(item.callback_seconds, time.perf_counter() - began)
+
+    def _guard(self, part: str, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - this is the one guard
+            self._stats.count("errors", part)
+            self._complain(part, error)
+
+    # ---- events ----------------------------------------------------------------------------
+
+    def _event(self, item: Item) -> None:
+        if item.fallback:
+            self._stats.count("fallback_events")
+        try:
+            event = decode(item.content)
+        except UndecodableEvent as error:
+            self._stats.count("errors", "decoder")
+            self._complain("decoder", error)
+            return
+        query = self._fleet.handle(event, item.at)
+        if query is None:
+            self._skip(event)
+            return
+        self._stats.count("events", kind_of(event))
+        if isinstance(event, Started) or query.details is None:
+            self._wanted(query.query_id, query.run_id)
+        if isinstance(event, Progress):
+            self._count_missed(query)
+        self._tell(lambda exporter: exporter.handle(event, query))
+        self._judge(query)
+
+    def _skip(self, event: Event) -> None:
+        """An event seen before; or the idling of a query whose name must be asked for first."""
+        if isinstance(event, Idle) and event.query_id not in self._fleet.queries:
+            self._stats.count("events", "idle")
+            self._wanted(event.query_id, event.run_id)
+        else:
+            self._stats.count("events", "duplicate")
+
+    def _count_missed(self, query: Query) -> None:
+        known = self._missed.get(query.query_id, 0)
+        if query.missed > known:
+            self._missed[query.query_id] = query.missed
+            self._stats.count("missed_batches", by=query.missed - known)
+
+    # ---- looks -----------------------------------------------------------------------------
+
+    def _look(self, item: Item) -> None:
+        look: Any = item.content
+        if isinstance(look, Tick):
+            self._tick(look)
+            return
+        if isinstance(look, Details):
+            query = self._fleet.learn(look, item.at)
+        elif isinstance(look, Sighting):
+            query = self._fleet.look(look)
+        elif isinstance(look, Gone):
+            query = self._fleet.lose(look)
+        else:
+            raise TypeError(f"the inbox held a {type(look).__name__}")
+        if query is not None:
+            self._tell(lambda exporter: exporter.observe(query))
+            self._judge(query)
+
+    def _tick(self, tick: Tick) -> None:
+        self._ticked(tick)
+        if tick.bus_dropped is not None:
+            new = tick.bus_dropped - (self._bus_dropped or 0)
+            if self._bus_dropped is not None and new > 0:
+                self._stats.count("bus_dropped_events", by=new)
+            self._bus_dropped = tick.bus_dropped
+
+    def _sweep(self) -> None:
+        now = self._clock()
+        for query in self._fleet.sweep(now):
+            self._missed.pop(query.query_id, None)
+            self._verdicts.pop(query.label, None)
+            self._tell(lambda exporter, query=query: exporter.forget(query))  # type: ignore[misc]
+        for query in self._fleet.fading(now):
+            self._tell(lambda exporter, query=query: exporter.observe(query))  # type: ignore[misc]
+
+    # ---- telling ---------------------------------------------------------------------------
+
+    def _tell(self, tell: Callable[[Exporter], None]) -> None:
+        for exporter in self._exporters:
+            self._guard(exporter.name, lambda exporter=exporter: tell(exporter))  # type: ignore[misc]
+
+    def _judge(self, query: Query) -> None:
+        after = judge(query, self._clock())
+        before = self._verdicts.get(query.label)
+        if before is None or before.state != after.state:
+            self._verdicts[query.label] = after
+            self._tell(lambda exporter: exporter.change(query, before, after))
+
+    def close_exporters(self) -> None:
+        """Let each exporter send what is left."""
+        self._tell(lambda exporter: exporter.close())

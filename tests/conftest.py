@@ -1,0 +1,212 @@
+"""What every test may use: recorded events, a query's life in a few words, the programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from hypothesis import HealthCheck, settings
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamgauge.agent import Agent
+from streamgauge.config import make_config
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.events import kind_of
+from streamgauge.listener.inbox import Item
+from streamgauge.listener.looks import Tick
+
+# How long a draw takes says something of the machine, not of the code.
+settings.register_profile("quiet", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quiet")
+
+ROOT = Path(__file__).resolve().parent.parent
+EVENTS = ROOT / "tests" / "data" / "events"
+os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+for _variable in ("JAVA_HOME", "SPARK_HOME", "OTEL_RESOURCE_ATTRIBUTES"):
+    os.environ.pop(_variable, None)
+for _variable in [name for name in os.environ if name.startswith("STREAMGAUGE_")]:
+    del os.environ[_variable]
+
+
+def recorded(version: str, name: str) -> str:
+    """The text of a real event of one Spark version."""
+    return (EVENTS / version / f"{name}.json").read_text(encoding="utf-8")
+
+
+def program(name: str) -> str:
+    """Path of a program that `make setup` brings; a test without it fails and says so."""
+    found = shutil.which(name)
+    assert found, f"{name} is not here; `make setup` brings it"
+    return found
+
+
+class Life:
+    """Writes the events of one query as Spark would."""
+
+    def __init__(self, name: str | None = "orders", query_id: str | None = None) -> None:
+        self.name = name
+        self.query_id = query_id or str(uuid.uuid4())
+        self.run_id = str(uuid.uuid4())
+        self.batch_id = -1
+
+    def started(self, at: str = "2026-11-16T00:00:00.000Z") -> str:
+        """A new run."""
+        self.run_id = str(uuid.uuid4())
+        return json.dumps(
+            {"id": self.query_id, "runId": self.run_id, "name": self.name, "timestamp": at}
+        )
+
+    def progress(self, at: str = "2026-11-16T00:00:01.000Z", **changes) -> str:
+        """The next batch."""
+        self.batch_id += 1
+        progress = {
+            "id": self.query_id,
+            "runId": self.run_id,
+            "name": self.name,
+            "timestamp": at,
+            "batchId": self.batch_id,
+            "batchDuration": 500,
+            "numInputRows": 10,
+            "inputRowsPerSecond": 10.0,
+            "processedRowsPerSecond": 20.0,
+            "durationMs": {
+                "addBatch": 400,
+                "commitOffsets": 20,
+                "getBatch": 1,
+                "latestOffset": 2,
+                "queryPlanning": 30,
+                "triggerExecution": 500,
+                "walCommit": 20,
+            },
+            "stateOperators": [],
+            "sources": [
+                {
+                    "description": "KafkaV2[Subscribe[orders]]",
+                    "startOffset": {"orders": {"0": self.batch_id * 10}},
+                    "endOffset": {"orders": {"0": self.batch_id * 10 + 10}},
+                    "latestOffset": {"orders": {"0": self.batch_id * 10 + 10}},
+                    "numInputRows": 10,
+                    "inputRowsPerSecond": 10.0,
+                    "processedRowsPerSecond": 20.0,
+                }
+            ],
+            "sink": {"description": "ForeachBatchSink", "numOutputRows": -1},
+        }
+        progress.update(changes)
+        return json.dumps({"progress": progress})
+
+    def idle(self, at: str = "2026-11-16T00:00:02.000Z") -> str:
+        """A trigger without work."""
+        return json.dumps({"id": self.query_id, "runId": self.run_id, "timestamp": at})
+
+    def terminated(self, exception: str | None = None, error_class: str | None = None) -> str:
+        """The end of the run."""
+        return json.dumps(
+            {
+                "id": self.query_id,
+                "runId": self.run_id,
+                "exception": exception,
+                "errorClassOnException": error_class,
+            }
+        )
+
+
+@pytest.fixture(autouse=True)
+def _one_agent_a_test():
+    """No test inherits the process's agent from the one before."""
+    yield
+    if Agent._shared is not None:
+        Agent._shared.close()
+
+
+class QuietDriver:
+    """A driver that sees nothing: for tests of what needs no Spark."""
+
+    def tick(self):
+        return Tick(at=0.0)
+
+    def details(self, query_id, run_id):
+        return None
+
+    def sight(self, query):
+        return None
+
+    def forget(self, run_ids):
+        pass
+
+
+@pytest.fixture
+def agent():
+    """Makes agents without Spark, started, and closes them."""
+    made = []
+
+    def make(*, exporters=(), logger=None, **settings):
+        settings.setdefault("metrics_address", "")
+        settings.setdefault("app", "shop")
+        settings.setdefault("log_level", "off")
+        new = Agent(
+            make_config(settings), exporters=exporters, logger=logger, driver=QuietDriver()
+        )
+        new.start()
+        made.append(new)
+        return new
+
+    yield make
+    for old in made:
+        old.close()
+
+
+def feed(agent, *texts, settle=True):
+    """Give an agent events as the bridge would, and wait until they are handled."""
+    for text in texts:
+        kind = kind_of(decode(text)) if text.startswith("{") else "progress"
+        agent.inbox.put(Item(kind, text, time.time()))
+    agent.fed = getattr(agent, "fed", 0) + len(texts)
+    if settle:
+        wait_for(lambda: _handled(agent) >= agent.fed, what="handling")
+
+
+def _handled(agent):
+    counts = (*agent.stats.of("events").values(), agent.stats.of("errors").get("decoder", 0))
+    return sum(counts)
+
+
+def wait_for(condition, seconds=30.0, what="the condition"):
+    """Wait for a condition with a deadline; returns what it gave."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come true in {seconds} s")
+
+
+def page(source):
+    """The samples of a page, by (name, labels less app and query)."""
+    text = source if isinstance(source, str) else generate_latest(source.registry).decode()
+    return {
+        (s.name, frozenset(s.labels.items())): s.value
+        for family in text_string_to_metric_families(text)
+        for s in family.samples
+    }
+
+
+def value(samples, name, query="orders", **labels):
+    """One sample of a page, or None; a query's labels are found by its name."""
+    found = [
+        number
+        for (full, pairs), number in samples.items()
+        if full == f"streamgauge_{name}"
+        and (query is None or ("query", query) in pairs)
+        and set(labels.items()) <= set(pairs)
+    ]
+    assert len(found) <= 1, found
+    return found[0] if found else None

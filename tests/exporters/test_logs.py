@@ -1,0 +1,99 @@
+"""Log lines: JSON, levels, masked, unforgeable, and the user's logging is left alone."""
+
+import io
+import json
+import logging
+
+import structlog
+from conftest import Life, feed
+
+from streamgauge.exporters.logs import Throttle, make_logger
+
+
+def _lines(stream):
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_life_of_a_query_in_lines(agent):
+    """Start, failure and verdicts at info and above; a batch only at debug."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("info", stream))
+    life = Life()
+    feed(mine, life.started(), life.progress(), life.terminated("a.BadError: boom\n\tat x", "BAD"))
+    lines = _lines(stream)
+    assert [line["event"] for line in lines] == ["query started", "query failed", "verdict"]
+    assert lines[1]["level"] == "error"
+    assert lines[1]["error_class"] == "BAD"
+    assert lines[2]["state"] == "failed"
+    assert all(line["query"] == "orders" and line["app"] == "shop" for line in lines)
+
+
+def test_batch_is_a_debug_line(agent):
+    """With its id, rows and phases."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("debug", stream))
+    life = Life()
+    feed(mine, life.started(), life.progress())
+    (batch,) = [line for line in _lines(stream) if line["event"] == "batch"]
+    assert (batch["batch_id"], batch["input_rows"], batch["seconds"]) == (0, 10, 0.5)
+
+
+def test_secrets_and_control_characters_dont_get_out(agent):
+    """Whatever a name, a path or an exception holds."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("debug", stream))
+    life = Life('x"\n{"event":"forged"}\x1b[31m password=hunter2')
+    feed(mine, life.started(), life.terminated("E: jdbc:x://u:hunter2@h\nforged\x1b[0m"))
+    text = stream.getvalue()
+    assert "hunter2" not in text
+    assert "\x1b" not in text
+    assert not [line for line in _lines(stream) if line["event"] == "forged"]
+
+
+def test_terminal_gets_text_that_cant_be_coloured_by_a_name():
+    """On a terminal the line is for eyes; a name's escape codes are not obeyed."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    make_logger("info", stream).info("query started", query="a\x1b]0;owned\x07\nb")
+    assert "owned" in stream.getvalue()
+    assert "\x1b]0" not in stream.getvalue()
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_users_logging_is_not_touched(agent):
+    """Neither the standard library's nor structlog's configuration changes."""
+    handlers, level = list(logging.getLogger().handlers), logging.getLogger().level
+    configured = structlog.is_configured()
+    mine = agent(logger=make_logger("info", io.StringIO()))
+    feed(mine, Life().started())
+    assert list(logging.getLogger().handlers) == handlers
+    assert logging.getLogger().level == level
+    assert structlog.is_configured() == configured
+
+
+def test_undecodable_event_is_logged_once_a_minute(agent):
+    """A thousand broken events are one line, a thousand counts, and no loss."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("info", stream))
+    life = Life()
+    feed(mine, *['x{"password": "hunter2"'] * 1000, life.started())
+    assert mine.stats.of("errors") == {"decoder": 1000}
+    assert mine.stats.of("events") == {"started": 1}
+    complaints = [line for line in _lines(stream) if line.get("part") == "decoder"]
+    assert len(complaints) == 1
+    assert "hunter2" not in stream.getvalue()
+
+
+def test_throttle_tells_how_many_were_held_back():
+    """The next line after the minute has the number."""
+    now = [0.0]
+    throttle = Throttle(60, lambda: now[0])
+    assert throttle.ask("x") == 0
+    assert throttle.ask("x") is None
+    assert throttle.ask("x") is None
+    now[0] = 61.0
+    assert throttle.ask("x") == 2

@@ -1,0 +1,210 @@
+"""What is known of a query follows from its events, whatever their order."""
+
+from conftest import Life
+
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.looks import Details, Gone, Sighting
+
+
+def _handle(fleet, *texts, now=100.0):
+    return [fleet.handle(decode(text), now) for text in texts]
+
+
+def _only(fleet):
+    (query,) = fleet.queries.values()
+    return query
+
+
+def _sighting(life, at=200.0, **changes):
+    values = {"trigger_active": True, "data_available": True, "phase": "processing", **changes}
+    return Sighting(query_id=life.query_id, run_id=life.run_id, at=at, **values)
+
+
+def test_names_come_from_the_query():
+    """A named query is called so; an unnamed one by the start of its id."""
+    fleet = Fleet()
+    named, unnamed = Life("orders"), Life(None)
+    _handle(fleet, named.started(), unnamed.started())
+    labels = {query.label for query in fleet.queries.values()}
+    assert labels == {"orders", f"unnamed-{unnamed.query_id[:8]}"}
+
+
+def test_two_live_queries_of_one_name_dont_mix():
+    """The later one gets the start of its id."""
+    fleet = Fleet()
+    first, second = Life("orders"), Life("orders")
+    _handle(fleet, first.started(), second.started())
+    assert fleet.queries[first.query_id].label == "orders"
+    assert fleet.queries[second.query_id].label == f"orders-{second.query_id[:8]}"
+
+
+def test_new_checkpoint_under_an_old_name_takes_the_name():
+    """After the old query ended, a new id is the same stream to people, and says what it replaced."""
+    fleet = Fleet()
+    old, new = Life("orders"), Life("orders")
+    _handle(fleet, old.started(), old.terminated(), new.started())
+    query = _only(fleet)
+    assert (query.label, query.replaced_query_id) == ("orders", old.query_id)
+
+
+def test_every_event_counts_once():
+    """What a second listener brings again is known already."""
+    fleet = Fleet()
+    life = Life()
+    texts = [life.started(), life.progress(), life.progress(), life.idle(), life.terminated()]
+    assert all(_handle(fleet, *texts))
+    assert not any(_handle(fleet, *texts))
+
+
+def test_restart_keeps_history_and_forgets_the_run():
+    """Same query, new run: how the last one ended is still known."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress(), life.terminated("java.lang.Error: x"))
+    _handle(fleet, life.started())
+    query = _only(fleet)
+    assert query.live
+    assert not query.has_batch
+    assert query.last_end.outcome == "failed"
+    assert len(query.starts) == 2
+
+
+def test_start_may_overtake_the_end_of_the_run_before():
+    """Only Started is sent synchronously, so it can come first."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started())
+    late_end = life.terminated("java.lang.Error: x")
+    _handle(fleet, life.started(), late_end)
+    query = _only(fleet)
+    assert query.live
+    assert query.last_end.outcome == "failed"
+
+
+def test_missed_batches_are_counted():
+    """A hole in the batch ids is an event that never came."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress())
+    life.batch_id += 3
+    _handle(fleet, life.progress())
+    assert _only(fleet).missed == 3
+
+
+def test_listener_added_late_sees_an_idle_query_by_its_name():
+    """An idle event has no name; the query waits for a look that knows it."""
+    fleet = Fleet()
+    life = Life("orders")
+    assert _handle(fleet, life.idle()) == [None]
+    assert not fleet.queries
+    details = Details(query_id=life.query_id, run_id=life.run_id, name="orders")
+    assert fleet.learn(details, 101.0).label == "orders"
+    assert _only(fleet).last_idle_at == 100.0
+    assert _only(fleet).started_at is None
+
+
+def test_inflight_age_starts_at_the_first_active_look_and_resets():
+    """An idle poller samples as active now and then; only an unbroken row of looks is an age."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started())
+    fleet.look(_sighting(life, 200.0))
+    fleet.look(_sighting(life, 205.0))
+    assert _only(fleet).inflight_since(206.0) == 200.0
+    fleet.look(_sighting(life, 210.0, trigger_active=False))
+    assert _only(fleet).inflight_since(211.0) is None
+    fleet.look(_sighting(life, 215.0))
+    _handle(fleet, life.progress(), now=216.0)
+    fleet.look(_sighting(life, 220.0))
+    assert _only(fleet).inflight_since(221.0) == 220.0
+
+
+def test_lost_run_ends_with_unknown_outcome():
+    """No Terminated event, and not there any more: how it ended is not known."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started())
+    gone = Gone(query_id=life.query_id, run_id=life.run_id, at=300.0, why="stopped")
+    assert fleet.lose(gone).end.outcome == "unknown"
+    assert fleet.lose(gone) is None
+    assert _handle(fleet, life.terminated()) == [None]
+
+
+def test_lost_run_whose_failure_spark_still_knows_has_failed():
+    """Only the event was lost, not the truth."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started())
+    gone = Gone(
+        query_id=life.query_id, run_id=life.run_id, at=300.0, why="x", exception="java.lang.Error: x"
+    )
+    assert fleet.lose(gone).end.outcome == "failed"
+
+
+def test_grace_for_what_ended_well_and_none_for_what_failed():
+    """A stopped query goes after five minutes; a failed one stays until it starts again."""
+    fleet = Fleet(grace_seconds=300)
+    good, bad = Life("good"), Life("bad")
+    _handle(fleet, good.started(), bad.started(), good.terminated(), bad.terminated("E: x"))
+    assert fleet.sweep(399.0) == []
+    assert [query.label for query in fleet.sweep(401.0)] == ["good"]
+    assert [query.label for query in fleet.fading(401.0)] == ["bad"]
+    assert fleet.fading(402.0) == []
+    assert list(fleet.queries) == [bad.query_id]
+
+
+def test_budget_grows_with_the_querys_own_pace():
+    """Trigger interval, idle interval and long batches all stretch it; nothing shrinks it."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started())
+    assert _only(fleet).silence_budget == 300.0
+    fleet.learn(
+        Details(
+            query_id=life.query_id,
+            run_id=life.run_id,
+            trigger="processing_time",
+            trigger_seconds=600.0,
+            idle_seconds=30.0,
+        ),
+        100.0,
+    )
+    assert _only(fleet).silence_budget == 1830.0
+    _handle(fleet, life.progress(durationMs={"triggerExecution": 900_000}))
+    assert _only(fleet).silence_budget == 2730.0
+
+
+def test_budget_learns_from_gaps_where_the_trigger_is_unknown():
+    """A query that always speaks every 200 s is not silent after 300."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), now=0.0)
+    for n in range(1, 5):
+        _handle(fleet, life.progress(), now=200.0 * n)
+    assert _only(fleet).silence_budget > 600.0
+
+
+def test_memory_of_a_long_life_is_bounded():
+    """A million batches leave as much as a thousand."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), now=0.0)
+    for n in range(3000):
+        _handle(fleet, life.progress(), now=float(n * 7))
+    query = _only(fleet)
+    assert len(query.moments) <= 64
+    assert len(query.longest) <= 61
+    assert len(query.gaps) <= 10
+
+
+def test_thousand_restarts_leave_one_record():
+    """Starts are remembered for an hour, at most sixty of them."""
+    fleet = Fleet()
+    life = Life()
+    for n in range(1000):
+        _handle(fleet, life.started(), life.terminated("E: x"), now=float(n))
+    assert len(fleet.queries) == 1
+    assert len(_only(fleet).starts) == 60
+    assert len(fleet._runs) < 100
+    assert len(fleet._ended) <= 256

@@ -1,0 +1,74 @@
+"""The inbox is bounded, loses the least, and never makes Spark wait."""
+
+import threading
+
+from conftest import Life
+
+from streamgauge.listener.inbox import Inbox, Item
+
+
+def _put(inbox, kind, text):
+    inbox.put(Item(kind, text, 0.0))
+
+
+def test_gives_back_in_order():
+    """First in, first out."""
+    inbox = Inbox(10)
+    for n in range(5):
+        _put(inbox, "progress", str(n))
+    assert [i.content for i in inbox.take(0)] == ["0", "1", "2", "3", "4"]
+
+
+def test_full_box_loses_the_oldest_progress_of_the_same_query():
+    """Another query's batch, and what a life hangs on, stay."""
+    inbox = Inbox(4)
+    a, b = Life("a"), Life("b")
+    _put(inbox, "started", a.started())
+    _put(inbox, "progress", b.progress())
+    oldest, newer = a.progress(), a.progress()
+    _put(inbox, "progress", oldest.replace(": ", ":"))
+    _put(inbox, "progress", newer.replace(": ", ":"))
+    _put(inbox, "progress", a.progress().replace(": ", ":"))
+    kept = [i.content for i in inbox.take(0)]
+    assert len(kept) == 4
+    assert oldest.replace(": ", ":") not in kept
+    assert inbox.dropped == {"progress": 1}
+
+
+def test_started_and_terminated_are_never_dropped():
+    """They may even pass the limit."""
+    inbox = Inbox(2)
+    life = Life()
+    for _ in range(3):
+        _put(inbox, "started", life.started())
+        _put(inbox, "terminated", life.terminated())
+    _put(inbox, "progress", life.progress())
+    assert [i.kind for i in inbox.take(0)] == ["started", "terminated"] * 3
+    assert inbox.dropped == {"progress": 1}
+
+
+def test_memory_has_a_ceiling_all_the_same():
+    """A query that dies a thousand times under a blocked worker does not eat the driver."""
+    inbox = Inbox(10)
+    for _ in range(1000):
+        _put(inbox, "terminated", Life().terminated("x"))
+    assert len(inbox) == 40
+    assert inbox.dropped == {"terminated": 960}
+
+
+def test_put_never_waits_for_a_reader():
+    """A blocked worker costs the oldest progress, not Spark's time."""
+    inbox = Inbox(100)
+    writer = threading.Thread(target=lambda: [_put(inbox, "progress", "x") for _ in range(10_000)])
+    writer.start()
+    writer.join(20)
+    assert not writer.is_alive()
+    assert len(inbox) == 100
+    assert inbox.dropped == {"progress": 9900}
+
+
+def test_take_wakes_up_for_an_item():
+    """The reader sleeps until there is something."""
+    inbox = Inbox(10)
+    threading.Timer(0.05, _put, (inbox, "idle", "x")).start()
+    assert [i.content for i in inbox.take(10)] == ["x"]

@@ -1,0 +1,139 @@
+"""Secrets and control characters stay inside."""
+
+import time
+
+import pytest
+
+from streamgauge.masking import clean, mask, mask_all
+
+SECRETS = [
+    # (what Spark or a user might write, the secret in it, what must stay readable)
+    ("jdbc:postgresql://app:s3cr3t!@db:5432/x", "s3cr3t!", "db:5432"),
+    ("https://user:p%40ss@host/path", "p%40ss", "host/path"),
+    ("mongodb+srv://admin:hunter2@cluster0.example.net/db", "hunter2", "cluster0"),
+    ("amqp://a:b/c@mq:5672/v", "b/c@", "mq:5672"),
+    ("redis://:onlypassword@cache:6379/0", "onlypassword", "cache:6379"),
+    ("jdbc:oracle:thin:scott/tiger99@//db:1521/x", "tiger99", "scott"),
+    (
+        "jdbc:sqlserver://h:1433;databaseName=d;user=sa;password=Pa$$w0rd;encrypt=true",
+        "Pa$$w0rd",
+        "encrypt=true",
+    ),
+    (
+        "wasbs://c@acc.blob.core.windows.net/p?sv=2022-11-02&ss=b&sig=abc%2Fdef%3D&se=2027",
+        "abc%2Fdef",
+        "se=2027",
+    ),
+    ("fs.azure.account.key.acc.dfs.core.windows.net=Eby8vdM02xNOcqFlqUw==", "Eby8vdM02", "acc.dfs"),
+    (
+        "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=Zm9vYmFy==;EndpointSuffix=x",
+        "Zm9vYmFy",
+        "EndpointSuffix=x",
+    ),
+    (
+        "Endpoint=sb://n.servicebus.windows.net/;SharedAccessKeyName=r;SharedAccessKey=q1w2e3=;EntityPath=e",
+        "q1w2e3",
+        "EntityPath=e",
+    ),
+    ("fs.s3a.secret.key=wJalrXUtnFEMI/K7MDENG", "wJalrXUtnFEMI", "fs.s3a"),
+    ("fs.s3a.access.key -> AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "fs.s3a"),
+    ("aws_session_token: FwoGZXIvYXdzEBY", "FwoGZXIvYXdzEBY", "aws_session_token"),
+    (
+        "s3://b/k?X-Amz-Credential=ASIAZZZZZZZZZZZZZZZZ%2F2026&X-Amz-Signature=deadbeef00&x=1",
+        "deadbeef00",
+        "x=1",
+    ),
+    (
+        "s3://b/k?X-Amz-Credential=ASIAZZZZZZZZZZZZZZZZ%2F2026&X-Amz-Signature=deadbeef00&x=1",
+        "ASIAZZZZ",
+        "x=1",
+    ),
+    (
+        'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="k4fk4";',
+        "k4fk4",
+        "sasl.jaas.config",
+    ),
+    (
+        "KafkaV2[Subscribe[t]] kafka.sasl.jaas.config -> org.x.ScramLoginModule required username='u' password='pw1';",
+        "pw1",
+        "Subscribe[t]",
+    ),
+    ('{"ssl.truststore.password":"changeit9","topic":"t"}', "changeit9", '"topic":"t"'),
+    ("{'password': 'with spaces in it', 'x': 1}", "with spaces", "'x': 1"),
+    ("Map(password -> abc123, url -> u)", "abc123", "url -> u"),
+    ("options: [(dbtable,t),(password,hunter22)]", "hunter22", "dbtable"),
+    ("Authorization: Bearer eyJhbGciOi.eyJzdWIi.c2ln", "eyJhbGciOi", "Authorization"),
+    ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNz", "Authorization"),
+    ("token=dapi0123456789abcdef0123456789abcdef", "dapi0123", "token="),
+    ("cloned with ghp_abcdefghijklmnopqrstuvwxyz0123456789 now", "ghp_abc", "cloned"),
+    ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcDEF end", "eyJhbGciOiJIUzI1NiJ9", "end"),
+    (
+        "a -----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAK\n-----END RSA PRIVATE KEY----- b",
+        "MIIEow",
+        " b",
+    ),
+    ("api_key=AIzaSyA-1234567890abcdefghijklmnopqrstuv", "AIzaSy", "api_key"),
+    ("https://h/p?pass%77ord=zzz9", "zzz9", "https://h/p"),
+    ("spark.hadoop.fs.gs.auth.service.account.private.key=MIIabc", "MIIabc", "fs.gs"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret", "rest"), SECRETS)
+def test_masks_secret_and_keeps_the_rest(text, secret, rest):
+    """A secret never survives, and what helps a person does."""
+    masked = mask(text)
+    assert secret not in masked
+    assert rest in masked
+    assert mask(masked) == masked
+
+
+HARMLESS = [
+    "RatePerMicroBatchStream[rowsPerBatch=20, numPartitions=2]",
+    "FileStreamSource[s3a://bucket/year=2026/month=11]",
+    "KafkaV2[Subscribe[orders, payments]]",
+    "hdfs://namenode:8020/checkpoints/orders",
+    "java.lang.IllegalStateException: batch 7 doesn't exist\n\tat org.apache.spark.Foo(Foo.scala:12)",
+    "abfss://container@account.dfs.core.windows.net/path",
+    "dedup by user_id, monkey=banana, design=good",
+]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_leaves_harmless_text_alone(text):
+    """What holds no secret comes out as it went in."""
+    assert mask(text) == text
+
+
+def test_clean_removes_what_could_forge_a_line_or_a_colour():
+    """Control characters, escape codes and direction marks don't reach a terminal or a log."""
+    name = clean("a\nlevel=error\x1b[31m\u202eb\ud800\x85")
+    assert name.isprintable()
+    assert "\n" not in name
+    assert "\x1b" not in name
+
+
+def test_clean_bounds_length():
+    """A name of a megabyte becomes a short one."""
+    assert len(clean("x" * 1_000_000)) == 200
+
+
+def test_mask_all_goes_into_structures():
+    """Secrets are found by their key too, when the value alone would not tell."""
+    masked = mask_all({"a": [{"password": "p", "n": 1}], "url": "http://u:p@h/"})
+    assert masked == {"a": [{"password": "***", "n": 1}], "url": "http://u:***@h/"}
+
+
+def test_masking_hostile_text_takes_no_time():
+    """No pattern can be driven into endless backtracking."""
+    began = time.perf_counter()
+    for text in (
+        "a://" * 20_000,
+        "password=" * 10_000,
+        "(token," * 10_000,
+        "eyJ" * 30_000,
+        "sig" * 30_000,
+        "x-" * 40_000,
+        "key." * 20_000,
+    ):
+        mask(text)
+    assert time.perf_counter() - began < 10
