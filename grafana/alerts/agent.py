@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .rule import Alert, Group
 
+# The agent's own series carry no application; the address they are scraped from tells.
+_APP = "* on (job, instance) group_left (app) max by (job, instance, app) (streamgauge_build_info)"
 _SEEN = "max by ($A, instance) (last_over_time(streamgauge_build_info[$memory_window]))"
 
 AGENT = Group(
@@ -32,7 +34,7 @@ AGENT = Group(
             "or on ($Q)\n"
             "(\n"
             "  query:streamgauge_active:max == 1\n"
-            "  and on ($A) time() - max by ($A) (streamgauge_agent_heartbeat_timestamp_seconds) > $heartbeat_seconds\n"
+            f"  and on ($A) time() - max by ($A) (streamgauge_agent_heartbeat_timestamp_seconds {_APP}) > $heartbeat_seconds\n"
             ")",
             "blind_for",
             "The agent can't see a query that is running.",
@@ -46,9 +48,10 @@ AGENT = Group(
         Alert(
             "AgentEventsDropped",
             "warning",
-            "sum by ($A) (increase(streamgauge_agent_events_dropped_total[$dropped_window])) > 0\n"
-            "or on ($A) sum by ($A) (increase(streamgauge_agent_missed_batches_total[$dropped_window])) > 0\n"
-            "or on ($A) sum by ($A) (increase(streamgauge_agent_bus_dropped_events_total[$dropped_window])) > 0",
+            "\nor on ($A) ".join(
+                f"sum by ($A) (increase(streamgauge_agent_{what}_total[$dropped_window]) {_APP}) > 0"
+                for what in ("events_dropped", "missed_batches", "bus_dropped_events")
+            ),
             None,
             "Events were lost before they were counted.",
             "The agent of {{ $labels.app }} lost {{ $value | humanize }} events within"

@@ -12,6 +12,9 @@ _OF_NEWEST_RUN = (
     "(last_over_time(streamgauge_query_started_timestamp_seconds[$memory_window])))"
 )
 _ENDS_BY_DESIGN = 'query:streamgauge_alerting:info{trigger=~"available_now|once"}'
+_FAILED_LATELY = (
+    'max by ($Q) (max_over_time(streamgauge_query_state{state="failed"}[$restart_window])) == 1'
+)
 
 AVAILABILITY = Group(
     "availability",
@@ -75,7 +78,7 @@ AVAILABILITY = Group(
             "  >= $restart_count\n"
             "  or on ($Q) sum by ($Q) (increase(streamgauge_query_starts_total[$restart_window])) >= $restart_count\n"
             ")\n"
-            f"unless on ($Q) {_ENDS_BY_DESIGN}",
+            f"unless on ($Q) ({_ENDS_BY_DESIGN} unless on ($Q) {_FAILED_LATELY})",
             None,
             "A streaming query starts again and again.",
             "{{ $labels.query }} of {{ $labels.app }} started {{ $value | humanize }} times within"

@@ -21,7 +21,7 @@ LAG = Group(
             f"  and on ($Q) {_BACKLOG} / on ($Q) clamp_min(sum by ($Q) (rate(streamgauge_input_rows_total[$trend_window])), 1) > $drain_seconds\n"
             "  or on ($Q)\n"
             "  (\n"
-            '    max by ($Q) (streamgauge_query_state{state="falling_behind"}) == 1\n'
+            '    max by ($Q) (avg_over_time(streamgauge_query_state{state="falling_behind"}[$trend_window])) > 0.5\n'
             f"    unless on ($Q) {_BACKLOG}\n"
             "  )\n"
             ")\n"

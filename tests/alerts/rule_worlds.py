@@ -208,7 +208,8 @@ def _name(key: str, extra: str, app: str) -> str:
     if name not in ("up", "build_info") and not name.startswith("agent_"):
         labels = f'{labels},query="orders"'
     if name != "up":
-        name, labels = f"streamgauge_{name}", f'{labels},app="{app}"'
+        labels += "" if name.startswith("agent_") else f',app="{app}"'
+        name = f"streamgauge_{name}"
     if "instance=" not in labels:
         labels += f',instance="{app}:9465"'
     labels = labels.strip(",").replace("APP", app)

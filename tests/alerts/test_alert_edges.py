@@ -192,6 +192,33 @@ def test_falling_behind_is_seen_where_the_backlog_is_unknown(tmp_path):
     check(tmp_path, world, "FallingBehind", 20 * MINUTE, 1)
 
 
+def test_falling_behind_survives_a_verdict_that_flickers(tmp_path):
+    """While a batch is longer than any before, the verdict is `running`; the trend goes on."""
+
+    def world(t: int) -> Values:
+        values = {**healthy(t), f"source_backlog_rows{KAFKA}": None}
+        verdict(values, "running" if t % 180 == 0 else "falling_behind")
+        return values
+
+    check(tmp_path, world, "FallingBehind", 40 * MINUTE, 1)
+
+
+def test_scheduled_job_that_fails_again_and_again_is_a_loop(tmp_path):
+    """`availableNow` may start as often as it likes, unless it fails: then the verdict is a loop."""
+
+    def world(t: int) -> Values:
+        began = t // (6 * MINUTE) * 6 * MINUTE
+        values = healthy(t)
+        values[info()] = None
+        values[info(run_id=f"r{began}", trigger="available_now")] = 1
+        values["query_started_timestamp_seconds"] = began
+        if t - began > 2 * MINUTE:
+            failed(values)
+        return values
+
+    check(tmp_path, world, "RestartLoop", HOUR, 1)
+
+
 def test_checkpoint_shared_by_two_drivers_is_seen(tmp_path):
     """Neither agent can see the other, Prometheus sees both."""
     series = [

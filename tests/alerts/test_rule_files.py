@@ -11,6 +11,7 @@ from promtool import ROOT, RULES, RuleTest, annotations_of, program, promtool, r
 from rule_scenarios import SCENARIOS
 from rule_worlds import DAY, input_series
 
+from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
 from streamgauge.grafana.alerts.check import CONDITIONAL
@@ -148,6 +149,23 @@ def test_no_churning_label_in_an_alert():
 def test_conditional_series_are_those_the_rules_use():
     """The check's list of series that may be absent holds none that no rule needs."""
     assert set(CONDITIONAL) <= set(needed_series(Export()))
+
+
+# Series that another part of the agent will bring; the rules are silent without them.
+AWAITED = {
+    "streamgauge_alert_threshold",
+    "streamgauge_checkpoint_resets_total",
+    "streamgauge_checkpoint_shared",
+    "streamgauge_source_lag_seconds",
+    "streamgauge_source_retention_headroom_seconds",
+}
+
+
+def test_rules_ask_only_for_series_that_the_agent_has():
+    """Every series in a rule is in the agent's own table; a typo would be silence for ever."""
+    have = {metric.full_name for metric in METRICS.values()}
+    have |= {f"{name}{suffix}" for name in list(have) for suffix in ("_sum", "_count", "_bucket")}
+    assert set(needed_series(Export())) - have <= AWAITED
 
 
 def test_selector_reaches_every_series():
