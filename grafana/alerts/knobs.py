@@ -151,8 +151,6 @@ KNOBS: tuple[Knob, ...] = (
     Knob("burn_slow", 6, "ratio", "5 % of a month in six hours"),
     Knob("burn_day", 3, "ratio", "10 % of a month in a day"),
     Knob("burn_three_days", 1, "ratio", "10 % of a month in three days"),
-    _seconds("burn_fast_for", 2 * MINUTE, "how long the fast burn must hold"),
-    _seconds("burn_slow_for", 15 * MINUTE, "how long the slow burn must hold"),
     _seconds("burn_day_for", HOUR, "how long the burn over a day must hold"),
     _seconds("burn_three_days_for", 3 * HOUR, "how long the burn over three days must hold"),
     # ---- agent

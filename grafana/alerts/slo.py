@@ -1,7 +1,11 @@
 """Freshness as an objective: how fast the budget of stale minutes is burnt, over several windows.
 
 A minute of which nothing is known counts as fresh, so a new query or a gap in Prometheus burns
-nothing. A failed query is stale. Idle is fresh: the agent says 0 then.
+nothing. A failed query is stale; one that has just started has its target's time for a first commit.
+Idle is fresh: the agent says 0 then.
+
+The two that page need no `for`, since their windows smooth already, and fire only while the query is
+stale: an incident whose own page is over must not page again because its windows remember it.
 """
 
 from __future__ import annotations
@@ -34,13 +38,15 @@ def _record(window: str, step: str) -> Recording:
     )
 
 
-def _burn(variant: str, long: str, short: str, factor: str, severity: str) -> Alert:
+def _burn(variant: str, long: str, short: str, factor: str, hold: str | None) -> Alert:
+    """One pair of windows: a ticket with `hold`, a page without."""
+    now = "" if hold else f"\nand on ($Q) {_STALE} == 1"
     return Alert(
         "FreshnessBudgetBurn",
-        "critical" if severity == "critical" else "warning",
+        "warning" if hold else "critical",
         f"{_ratio(long)} > ${factor} * {_BUDGET}\n"
-        f"and on ($Q) {_ratio(short)} > ${factor} * {_BUDGET}",
-        f"{factor}_for",
+        f"and on ($Q) {_ratio(short)} > ${factor} * {_BUDGET}{now}",
+        hold,
         "A query uses up its freshness budget too fast.",
         "{{ $labels.query }} of {{ $labels.app }} was stale for {{ $value | humanizePercentage }} of"
         f" the last ${long}; the objective is to be fresh $freshness_objective of the time. Now it is"
@@ -63,7 +69,8 @@ SLO = Group(
         ),
         Recording(
             _STALE,
-            "max by ($Q) (streamgauge_freshness_lag_seconds) > bool on ($Q) query:streamgauge_freshness_target:seconds\n"
+            "(max by ($Q) (streamgauge_freshness_lag_seconds) > bool on ($Q) query:streamgauge_freshness_target:seconds)\n"
+            "* on ($Q) (time() - query:streamgauge_started:timestamp_seconds > bool on ($Q) query:streamgauge_freshness_target:seconds)\n"
             "and on ($Q) query:streamgauge_active:max == 1\n"
             'or on ($Q) max by ($Q) (streamgauge_query_state{state="failed"}) == 1',
             "1 while the query is stale or failed, 0 while it is fresh or idle",
@@ -71,9 +78,9 @@ SLO = Group(
         *(_record(window, step) for window, step in _WINDOWS.items()),
     ),
     alerts=(
-        _burn("1h", "burn_1h", "burn_5m", "burn_fast", "critical"),
-        _burn("6h", "burn_6h", "burn_30m", "burn_slow", "critical"),
-        _burn("1d", "burn_1d", "burn_2h", "burn_day", "warning"),
-        _burn("3d", "burn_3d", "burn_6h", "burn_three_days", "warning"),
+        _burn("1h", "burn_1h", "burn_5m", "burn_fast", None),
+        _burn("6h", "burn_6h", "burn_30m", "burn_slow", None),
+        _burn("1d", "burn_1d", "burn_2h", "burn_day", "burn_day_for"),
+        _burn("3d", "burn_3d", "burn_6h", "burn_three_days", "burn_three_days_for"),
     ),
 )

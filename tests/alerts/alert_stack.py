@@ -38,7 +38,9 @@ def free_port() -> int:
         return port
 
 
-def wait_until(condition: Callable[[], Any], what: str, deadline: float = DEADLINE) -> Any:
+def wait_until(
+    condition: Callable[[], Any], what: str | Callable[[], str], deadline: float = DEADLINE
+) -> Any:
     """The first true value of the condition; raises with `what` when the deadline passes."""
     end = time.monotonic() + deadline
     while time.monotonic() < end:
@@ -46,7 +48,8 @@ def wait_until(condition: Callable[[], Any], what: str, deadline: float = DEADLI
         if value:
             return value
         time.sleep(0.1)
-    raise AssertionError(f"waited {deadline:.0f} s for {what}")
+    words = what if isinstance(what, str) else what()
+    raise AssertionError(f"waited {deadline:.0f} s for {words}")
 
 
 def get_json(url: str) -> Any:

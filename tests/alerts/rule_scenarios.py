@@ -290,9 +290,9 @@ SCENARIOS = (
     Scenario("CheckpointReset", _new_checkpoint, BEGIN, BEGIN + HOUR + MINUTE),
     _fault("CheckpointShared", _shared, 31, 100),
     Scenario("DuplicateRisk", _replayed, BEGIN, BEGIN + HOUR + MINUTE),
-    # 9 of 60 minutes are more than 14.4 %: stale at 30, 31 … 38, and two minutes after that.
-    _fault("FreshnessBudgetBurn/1h", _stale, 40, 106),
-    _fault("FreshnessBudgetBurn/6h", _stale, 65, 130),
+    # 9 of 60 minutes are more than 14.4 %: stale at 30, 31 … 38. Over as soon as it is fresh again.
+    _fault("FreshnessBudgetBurn/1h", _stale, 38, 100),
+    _fault("FreshnessBudgetBurn/6h", _stale, 50, 100),
     _fault("FreshnessBudgetBurn/1d", _stale, 130, 421, until=300, step=60),
     _fault("FreshnessBudgetBurn/3d", _stale, 250, 661, until=300, step=60),
     _fault("AgentDown", _vanish, 40, 100, labels=APP),

@@ -1,0 +1,18 @@
+"""The fault lab uses the alert tests' programs, and writes its results into the docs when asked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
+
+import pytest  # noqa: E402
+from lab import Lab  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    """One driver and one stack for all faults; each fault runs a query of its own."""
+    with Lab(tmp_path_factory.mktemp("lab"), state_rows=500) as running:
+        yield running
