@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
 
-import pytest  # noqa: E402
-from lab import Lab  # noqa: E402
+import pytest
+from lab import Lab
 
 
 @pytest.fixture(scope="session")

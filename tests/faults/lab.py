@@ -6,6 +6,7 @@ switch; what was paged, warned of and left alone is read from the pager and from
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -115,6 +116,7 @@ class Lab:
         self.number_of_plans = 0
         self.since = time.time()
         self.broken_at = 0.0
+        self.buried: set[str] = set()  # queries of a driver that was killed and stays dead
 
     # ---- the programs ----------------------------------------------------------------------
 
@@ -185,10 +187,8 @@ class Lab:
         """Kill the driver and its JVM at once, as the kernel does when memory runs out."""
         if self.driver is None:
             return
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.driver.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.driver.wait()
         self.driver = None
 
@@ -211,9 +211,10 @@ class Lab:
         if self.driver is None:
             self.start_driver()
         self.since = time.time()
-        self.wait_number(self.of("query_active"), 1)
+        self.wait_number(self.of("query_active"), 1, deadline=200)
         self.feeder.paused = False
-        self.wait_batches(batches)
+        if batches:
+            self.wait_batches(batches)
 
     def of(self, series: str, more: str = "") -> str:
         """A series of the query that runs now."""
@@ -258,11 +259,23 @@ class Lab:
         """Let so many minutes of the rules' time pass."""
         time.sleep(minutes * 60 * self.scale)
 
+    def restart_prometheus(self, *, away: float = 0.0, history: str = "") -> None:
+        """Stop Prometheus for a while; start it again, with a past that is written into its blocks."""
+        self.prometheus.stop()
+        if history:
+            file = self.folder / "history.txt"
+            file.write_text(history)
+            command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics"]
+            subprocess.run([*command, str(file), str(self.data)], check=True, capture_output=True)
+        time.sleep(away)
+        self.prometheus.start()
+
     def firing(self) -> set[str]:
         """Names of the alerts that fire now, less the watchdog."""
         return {
             one["metric"]["alertname"].removeprefix(PREFIX)
             for one in self.ask('ALERTS{alertstate="firing",alertname!="SparkStreamWatchdog"}')
+            if one["metric"].get("query") not in self.buried
         }
 
     def fired(self) -> dict[str, set[str]]:
@@ -270,19 +283,25 @@ class Lab:
         found: dict[str, set[str]] = {"critical": set(), "warning": set()}
         seconds = max(1, int(time.time() - self.since))
         window = f'ALERTS{{alertstate="firing",alertname!="SparkStreamWatchdog"}}[{seconds}s]'
-        for one in self.ask(f"count by (alertname, severity) (count_over_time({window}))"):
-            name = one["metric"]["alertname"].removeprefix(PREFIX)
-            found[one["metric"]["severity"]].add(name)
+        for one in self.ask(f"count by (alertname, severity, query) (count_over_time({window}))"):
+            if one["metric"].get("query") not in self.buried:
+                name = one["metric"]["alertname"].removeprefix(PREFIX)
+                found[one["metric"]["severity"]].add(name)
         return found
+
+    def received(self) -> list[dict[str, Any]]:
+        """What the pager received since the fault began, less what is said of the buried."""
+        return [
+            page
+            for page in self.pager.received("/page")
+            if page["at"] >= self.since
+            and any(one["labels"].get("query") not in self.buried for one in page["alerts"])
+        ]
 
     def wait_page(self, alert: str, deadline: float = 120) -> dict[str, Any]:
         """The page of an alert."""
         page: dict[str, Any] = wait_until(
-            lambda: [
-                p
-                for p in self.pager.received("/page")
-                if p["groupLabels"]["alertname"] == PREFIX + alert and p["at"] >= self.since
-            ],
+            lambda: [p for p in self.received() if p["groupLabels"]["alertname"] == PREFIX + alert],
             lambda: f"a page of {alert}; firing: {self.firing()}; {self.tail()}",
             deadline,
         )[0]
@@ -300,14 +319,12 @@ class Lab:
 
     def pages(self) -> list[str]:
         """Names of the alerts that reached the pager, each once, in order."""
-        received = [page for page in self.pager.received("/page") if page["at"] >= self.since]
-        names = [page["groupLabels"]["alertname"] for page in received]
+        names = [page["groupLabels"]["alertname"] for page in self.received()]
         return list(dict.fromkeys(name.removeprefix(PREFIX) for name in names))
 
     def number_of_pages(self) -> int:
         """How often the pager rang since the fault began; a repetition is not a page."""
-        received = [page for page in self.pager.received("/page") if page["at"] >= self.since]
-        return len({page["groupKey"] for page in received})
+        return len({page["groupKey"] for page in self.received()})
 
     def knob(self, name: str) -> float:
         """A knob in the lab's time."""
