@@ -151,7 +151,9 @@ def agent():
         settings.setdefault("metrics_address", "")
         settings.setdefault("app", "shop")
         settings.setdefault("log_level", "off")
-        new = Agent(make_config(settings), exporters=exporters, logger=logger, driver=QuietDriver())
+        new = Agent(
+            make_config(settings), exporters=exporters, logger=logger, driver=QuietDriver()
+        )
         new.start()
         made.append(new)
         return new

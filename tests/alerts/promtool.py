@@ -17,6 +17,7 @@ from streamgauge.grafana.alerts.prometheus import Export, rule_groups
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "grafana" / "alerts" / "rules" / "streamgauge.rules.yml"
+PROMTOOL3 = "v0.312.0"  # Prometheus 3.12
 FIRING = 'alertstate="firing"'
 
 
@@ -32,6 +33,25 @@ def program(name: str) -> str:
 def promtool() -> str:
     """The promtool under test: PROMTOOL names another one, such as a 3.x."""
     return os.environ.get("PROMTOOL") or program("promtool")
+
+
+def build_promtool3() -> str:
+    """The path of a 3.x promtool, built with Go from its module proxy the first time.
+
+    As a dependency of an empty module, since `go install` refuses modules with replacements.
+    """
+    home = ROOT / ".programs" / "promtool3"
+    built = home / "promtool"
+    if not built.exists():
+        go = shutil.which("go")
+        if not go:
+            raise AssertionError("Go is not here; it builds the 3.x promtool (package golang-go)")
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "go.mod").write_text("module promtool3\n\ngo 1.24\n")
+        package = "github.com/prometheus/prometheus/cmd/promtool"
+        for words in (["get", f"{package}@{PROMTOOL3}"], ["build", "-o", str(built), package]):
+            subprocess.run([go, *words], cwd=home, check=True, capture_output=True)
+    return str(built)
 
 
 @dataclass

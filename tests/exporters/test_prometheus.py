@@ -25,7 +25,9 @@ NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
 
 def _exporter(**settings):
     config = make_config({"app": "shop", **settings})
-    exporter = PrometheusExporter(config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW)
+    exporter = PrometheusExporter(
+        config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW
+    )
     registry = CollectorRegistry()
     registry.register(exporter)
     return exporter, Fleet(), registry
@@ -357,9 +359,7 @@ def test_no_name_breaks_the_exposition(query, operator, metric, observed):
     exporter, fleet, registry = _exporter()
     life = Life(query)
     text = life.progress(
-        stateOperators=[
-            {"operatorName": operator, "numRowsTotal": 1, "customMetrics": {metric: 2}}
-        ],
+        stateOperators=[{"operatorName": operator, "numRowsTotal": 1, "customMetrics": {metric: 2}}],
         observedMetrics={observed: {metric: 3.5}},
         sources=[{"description": observed, "numInputRows": 1}],
         durationMs={metric: 5, "triggerExecution": 10},

@@ -137,11 +137,7 @@ def test_lost_run_whose_failure_spark_still_knows_has_failed():
     life = Life()
     _handle(fleet, life.started())
     gone = Gone(
-        query_id=life.query_id,
-        run_id=life.run_id,
-        at=300.0,
-        why="x",
-        exception="java.lang.Error: x",
+        query_id=life.query_id, run_id=life.run_id, at=300.0, why="x", exception="java.lang.Error: x"
     )
     assert fleet.lose(gone).end.outcome == "failed"
 

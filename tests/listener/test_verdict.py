@@ -92,10 +92,8 @@ class Story:
 def _iso(at):
     from datetime import datetime, timezone
 
-    return (
-        datetime.fromtimestamp(at, timezone.utc)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
+    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace(
+        "+00:00", "Z"
     )
 
 
