@@ -18,6 +18,7 @@ The folder's `log` gets a line for whatever the driver does.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -92,9 +93,8 @@ def make_session(folder: Path) -> SparkSession:
     )
 
 
-def warm_up(spark: SparkSession, folder: Path) -> None:
+def warm_up(spark: SparkSession, place: Path) -> None:
     """Run the same kinds of query once, unseen: a cold JVM's first batch is no fault."""
-    place = folder / "warm"
     (place / "in").mkdir(parents=True)
     (place / "in" / "0.json").write_text(
         json.dumps({"id": 1, "key": "a", "at": "2026-01-01T00:00:00Z"})
@@ -268,8 +268,7 @@ def main(folder: Path, port: str, scale: float) -> None:
     settings |= {"metrics_address": f"127.0.0.1:{port}", "app": "shop"}
     hurry(scale)
     spark = make_session(folder)
-    if not (folder / "warm").exists():
-        warm_up(spark, folder)
+    warm_up(spark, folder / f"warm-{os.getpid()}")
     stage = Stage(spark, folder, settings)
     stage.listen()
     stage.say("ready")

@@ -116,7 +116,7 @@ class Lab:
         self.number_of_plans = 0
         self.since = time.time()
         self.broken_at = 0.0
-        self.buried: set[str] = set()  # queries of a driver that was killed and stays dead
+        self.due: set[tuple[str, str]] = set()  # (query, alert) of all pages that had to come
 
     # ---- the programs ----------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Lab:
         return {
             one["metric"]["alertname"].removeprefix(PREFIX)
             for one in self.ask('ALERTS{alertstate="firing",alertname!="SparkStreamWatchdog"}')
-            if one["metric"].get("query") not in self.buried
+            if self.is_ours(one["metric"])
         }
 
     def fired(self) -> dict[str, set[str]]:
@@ -284,19 +284,33 @@ class Lab:
         seconds = max(1, int(time.time() - self.since))
         window = f'ALERTS{{alertstate="firing",alertname!="SparkStreamWatchdog"}}[{seconds}s]'
         for one in self.ask(f"count by (alertname, severity, query) (count_over_time({window}))"):
-            if one["metric"].get("query") not in self.buried:
+            if self.is_ours(one["metric"]):
                 name = one["metric"]["alertname"].removeprefix(PREFIX)
                 found[one["metric"]["severity"]].add(name)
         return found
 
     def received(self) -> list[dict[str, Any]]:
-        """What the pager received since the fault began, less what is said of the buried."""
+        """What the pager received about this fault's queries, or the application, since it began."""
         return [
             page
             for page in self.pager.received("/page")
             if page["at"] >= self.since
-            and any(one["labels"].get("query") not in self.buried for one in page["alerts"])
+            and any(self.is_ours(one["labels"]) for one in page["alerts"])
         ]
+
+    def is_ours(self, labels: dict[str, str]) -> bool:
+        """Whether an alert is of this fault's queries; `strays` looks after those of earlier ones."""
+        name = labels.get("query", self.query)
+        return name == self.query or name.startswith(f"{self.query}-")
+
+    def strays(self) -> set[tuple[str, str]]:
+        """Pages about any query, at any time, that no fault called for."""
+        alerts = [one for page in self.pager.received("/page") for one in page["alerts"]]
+        paged = {
+            (one["labels"].get("query", ""), one["labels"]["alertname"].removeprefix(PREFIX))
+            for one in alerts
+        }
+        return paged - self.due
 
     def wait_page(self, alert: str, deadline: float = 120) -> dict[str, Any]:
         """The page of an alert."""
@@ -349,6 +363,9 @@ class Lab:
         RESULTS.parent.mkdir(exist_ok=True)
         with RESULTS.open("a") as file:
             file.write(json.dumps(asdict(result)) + "\n")
+        for page in self.received():
+            names = {one["labels"].get("query", "") for one in page["alerts"]}
+            self.due |= {(name, alert) for name in names for alert in result.pages}
         assert set(result.paged) == set(result.pages), f"{self.tail()}\n{result}"
         assert set(result.warned) <= set(result.warns), result
         if result.allowed is not None and result.seconds is not None:

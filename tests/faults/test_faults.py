@@ -83,4 +83,3 @@ def test_killed_driver_with_five_queries_is_one_page(lab: Lab):
     result.allowed = allowed_seconds(lab, lab.knob("vanished_for"))
     lab.kept(result)
     assert lab.number_of_pages() == 1
-    lab.buried |= {"killed", *others}
