@@ -95,6 +95,13 @@ def test_diagnosis_has_promql_and_a_checkpoint_command(name):
     assert "Spark" in diagnosis
 
 
+def test_runbooks_name_commands_that_there_are():
+    """Only the checkpoint commands of the contract; a mistyped one costs time at night."""
+    known = {"show", "restart", "plan", "preflight", "lint", "diff"}
+    for path in RUNBOOKS.glob("*.md"):
+        assert set(re.findall(r"streamgauge checkpoint (\w+)", path.read_text())) <= known, path
+
+
 def test_no_runbook_without_an_alert():
     """A runbook whose alert is gone would mislead."""
     assert {path.stem for path in RUNBOOKS.glob("SparkStream*.md")} == set(alert_names())
