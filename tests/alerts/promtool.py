@@ -119,7 +119,7 @@ def run_raw(
         check=False,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=500,
     )
 
 

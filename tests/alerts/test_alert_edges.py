@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from promtool import RuleTest, rules_of, run
 from rule_scenarios import BEGIN, KAFKA, SAVE, hang, hang_with_data
 from rule_worlds import (
@@ -20,6 +21,9 @@ from rule_worlds import (
 
 from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export
+
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
 
 LATE = f"state_rows_dropped_by_watermark_total{SAVE}"
 

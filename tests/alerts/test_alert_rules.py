@@ -10,6 +10,9 @@ from promtool import RULES, RuleTest, build_promtool3, rules_of, run
 from rule_scenarios import SCENARIOS, Scenario
 from rule_worlds import HOUR, healthy, input_series
 
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
+
 
 def matchers(scenario: Scenario) -> str:
     """Selects the scenario's alert, with the owner that it must carry."""

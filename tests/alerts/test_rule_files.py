@@ -19,6 +19,9 @@ from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS
 from streamgauge.grafana.alerts.prometheus import Export, needed_series, rule_groups
 from streamgauge.grafana.alerts.rule import expand
 
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
+
 RUNBOOKS = ROOT / "docs" / "runbooks"
 HEADINGS = ["## Meaning", "## Impact", "## Diagnosis", "## Remedy", "## What not to do"]
 GOALS = ("resume", "replay", "backfill", "reset")

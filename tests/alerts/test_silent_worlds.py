@@ -21,6 +21,9 @@ from rule_worlds import (
     verdict,
 )
 
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
+
 ANY_BUT_WATCHDOG = 'alertname!="SparkStreamWatchdog"'
 
 
