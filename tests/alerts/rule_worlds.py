@@ -197,7 +197,7 @@ def input_series(
         for column in columns.values():
             column.extend([None] * (number + 1 - len(column)))
     return [
-        {"series": _name(key, extra, app), "values": _notation(column)}
+        {"series": _name(key, extra, app), "values": notation(column)}
         for key, column in columns.items()
     ]
 
@@ -216,7 +216,7 @@ def _name(key: str, extra: str, app: str) -> str:
     return f'{name}{{job="spark",{labels}{extra}}}'
 
 
-def _notation(values: list[float | None]) -> str:
+def notation(values: list[float | None]) -> str:
     """Promtool's notation, with runs of one value shortened."""
     words: list[str] = []
     start = 0

@@ -19,6 +19,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+# The alert tests' programs serve here too.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
+
 from alert_stack import Alertmanager, Pager, Program, free_port, get_json, wait_until
 from promtool import ROOT, program
 from typing_extensions import Self
@@ -28,7 +31,7 @@ from streamgauge.grafana.alerts.prometheus import Export, rule_file
 from streamgauge.grafana.alerts.yamltext import dump
 
 SCRAPE = 0.5  # seconds
-SCALE = float(os.environ.get("FAULT_TIME_SCALE", 1 / 60))  # larger on a machine that is busy
+SCALE = float(os.environ.get("FAULT_TIME_SCALE") or 1 / 60)  # larger on a machine that is busy
 RESULTS = ROOT / "artifacts" / "faults.jsonl"
 PREFIX = "SparkStream"
 
