@@ -31,7 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from streamgauge import TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.listener import driver as agent_driver
-from streamgauge.listener import verdict
+from streamgauge.listener import fleet, verdict
 
 SCHEMA = "id long, key string, at timestamp"
 
@@ -257,6 +257,7 @@ def hurry(scale: float) -> None:
     for module, names in (
         (verdict, ("BLIND_SECONDS", "RESTART_WINDOW", "TREND_SECONDS", "_QUIET")),
         (agent_driver, ("_TASKS_AFTER",)),
+        (fleet, ("_MOMENT_GAP",)),
     ):
         for name in names:
             setattr(module, name, getattr(module, name) * scale)
