@@ -6,7 +6,7 @@ FOLDER/plan.json says which query to run; when its number changes, the query is 
 started. Files in FOLDER/switches break things while they exist:
 
     hang      foreachBatch does not return          fail      it raises in every Nth batch
-    slow      every batch takes so many seconds     tasks     a batch of so many slow tasks
+    slow      every row takes so many times as long tasks     a batch of so many slow tasks
     stop      the query is stopped, and started again when the file is gone
     reset     the same, and the checkpoint is deleted in between
     stay      a failed query is not started again
@@ -152,13 +152,13 @@ class Stage:
 
     def sink(self, frame: DataFrame, batch_id: int) -> None:
         """Write a batch, as well as the switches let it."""
-        time.sleep(frame.count() * self.plan.get("seconds_per_row", 0.0))
+        times = self.switches.value("slow", 1.0)
+        time.sleep(frame.count() * self.plan.get("seconds_per_row", 0.0) * times)
         tasks = int(self.switches.value("tasks"))
         if tasks:
             numbers = self.spark.sparkContext.parallelize(range(tasks), tasks)
             numbers.foreach(lambda _: time.sleep(0.5))
         self.switches.wait("hang")
-        time.sleep(self.switches.value("slow"))
         every = int(self.switches.value("fail"))
         if every and batch_id % every == 0:
             raise RuntimeError("the sink refuses")

@@ -260,22 +260,26 @@ def _with_a_week(lab: Lab) -> None:
     lab.restart_prometheus(history=write_history(series, labels, week, 60.0, 2.0))
 
 
+# A batch every three seconds, whatever happens: 120 rows of 5 ms each.
+STEADY = {"seconds_per_row": 0.005, "trigger": {"processingTime": "3 seconds"}}
+
+
 @pytest.mark.integration
 def test_batch_twice_as_slow_warns_of_code_that_got_slower(lab: Lab):
     """The same rows take twice the time and more: duration and cost both say so."""
-    lab.begin("slower", seconds_per_row=0.02)
+    lab.begin("slower", **STEADY)
     _with_a_week(lab)
-    lab.on("slow", 1.5)
+    lab.on("slow", 3.5)
     names = ("BatchDurationRegression", "ProcessingCostRegression")
-    warned(lab, "a batch twice as slow as before", *names, also=("ThroughputDrop",))
+    warned(lab, "a batch twice as slow as before", *names)
 
 
 @pytest.mark.integration
-def test_doubled_load_is_not_slower_code(lab: Lab):
-    """Three times the rows make longer batches, but a row costs what it did."""
-    lab.begin("load", seconds_per_row=0.02)
+def test_more_load_is_not_slower_code(lab: Lab):
+    """More rows make longer batches, but a row costs no more than it did."""
+    lab.begin("load", **STEADY)
     _with_a_week(lab)
-    lab.feeder.rows = 60
+    lab.feeder.rows = 70
     lab.broken_at = time.time()
     lab.wait_firing("BatchDurationRegression", deadline=180)
     lab.settle(minutes=60)
