@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from . import demo
+from . import demo, evidence
 from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
 from .grafana.alerts import commands as rules_commands
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     demo.add_parser(commands)
     checkpoint_commands.add_parser(commands)
+    evidence.add_parser(commands)
     rules_commands.add_parser(commands)
     _add_metrics(commands)
     _add_version(commands)
