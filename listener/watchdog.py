@@ -16,6 +16,8 @@ from .fleet import Query
 from .inbox import Inbox, Item
 from .looks import Details, Gone, Sighting, Tick
 
+_NEW = 1000
+
 
 class Driver(Protocol):
     """What the watchdog can ask; the classic driver, a Connect client, or a test's own."""
@@ -52,7 +54,7 @@ class Watchdog:
         self._seconds = seconds
         self._failed = failed
         self._clock = clock
-        self._new: list[tuple[str, str]] = []
+        self._new: dict[str, str] = {}  # run id → query id
         self._read: dict[str, bool] = {}  # run id → read again after its first batch?
         self._kicked = threading.Event()
         self._closed = False
@@ -64,7 +66,8 @@ class Watchdog:
 
     def kick(self, query_id: str, run_id: str) -> None:
         """Ask for the details of a run soon. Never waits."""
-        self._new.append((query_id, run_id))
+        if len(self._new) < _NEW:  # the next round finds the others
+            self._new[run_id] = query_id
         self._kicked.set()
 
     def close(self) -> None:
@@ -104,8 +107,8 @@ class Watchdog:
                 self._put(seen)
 
     def _read_new(self) -> None:
-        new, self._new = self._new, []
-        for query_id, run_id in dict.fromkeys(new):
+        new, self._new = self._new, {}
+        for run_id, query_id in new.items():
             self._learn(query_id, run_id, has_batch=False)
 
     def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:

@@ -39,7 +39,16 @@ def test_wheel_installs_and_imports_alone(wheel, tmp_path):
     """In an environment of its own: one module, the command, and no need for Spark."""
     target = tmp_path / "site"
     subprocess.run(
-        [str(UV), "pip", "install", "--python", sys.executable, "--target", str(target), str(wheel)],
+        [
+            str(UV),
+            "pip",
+            "install",
+            "--python",
+            sys.executable,
+            "--target",
+            str(target),
+            str(wheel),
+        ],
         check=True,
         capture_output=True,
         timeout=110,

@@ -18,10 +18,12 @@ from structlog.typing import FilteringBoundLogger
 
 from .config import Config, load_config
 from .exporters import Exporter
+from .exporters.live import LiveExporter
 from .exporters.logs import LogExporter, Throttle, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
 from .exporters.server import MetricsServer
+from .listener.checkpoint_watch import CheckpointWatch
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet, Query
 from .listener.inbox import Inbox
@@ -78,7 +80,8 @@ class Agent:
         self.prometheus.version = __version__
         self.prometheus.dropped = lambda: self.inbox.dropped
         self._logs = LogExporter(self.logger, config.app or "")
-        self._exporters: list[Exporter] = [self.prometheus, self._logs, *exporters]
+        self._live = LiveExporter(clock=clock, worker_seen_at=lambda: self._worker.seen_at)
+        self._exporters: list[Exporter] = [self.prometheus, self._live, self._logs, *exporters]
         self._worker = Worker(
             self.inbox,
             self.fleet,
@@ -90,8 +93,10 @@ class Agent:
             timed=self._timed,
             clock=clock,
         )
+        driver = driver or ClassicDriver(lambda: self.listeners, clock)
+        self._checkpoints = self._watch_checkpoints(driver)
         self._watchdog = Watchdog(
-            driver or ClassicDriver(lambda: self.listeners, clock),
+            driver,
             self.inbox,
             lambda: self.fleet.queries,
             seconds=config.watch_seconds,
@@ -138,6 +143,8 @@ class Agent:
                 self._try("pushgateway", self._push)
             self._worker.start()
             self._watchdog.start()
+            if self._checkpoints:
+                self._checkpoints.start()
             atexit.register(self.close)
 
     def close(self) -> None:
@@ -150,6 +157,8 @@ class Agent:
                 Agent._shared = None
         deadline = time.monotonic() + _EXIT_SECONDS
         self._watchdog.close()
+        if self._checkpoints:
+            self._checkpoints.close()
         self.inbox.close()
         if self._started:
             self._worker.join(_EXIT_SECONDS / 2)
@@ -178,7 +187,9 @@ class Agent:
     # ---- parts that start ------------------------------------------------------------------
 
     def _serve(self) -> None:
-        self.server = MetricsServer(self.config, self.registry, self.prometheus.app)
+        self.server = MetricsServer(
+            self.config, self.registry, self.prometheus.app, self._live.render
+        )
         wanted = self.config.metrics_endpoint()[1]
         if wanted and self.server.port != wanted:
             self.logger.warning(
@@ -201,6 +212,18 @@ class Agent:
             )
         )
 
+    def _watch_checkpoints(self, driver: Any) -> CheckpointWatch | None:
+        """The slow timer, where it is wanted and the driver can read a checkpoint."""
+        if not self.config.checkpoint_seconds or not hasattr(driver, "checkpoint"):
+            return None
+        return CheckpointWatch(
+            driver,
+            self.inbox,
+            lambda: self.fleet.queries,
+            seconds=self.config.checkpoint_seconds,
+            failed=lambda error: self._failed("checkpoint", error),
+        )
+
     def _grouping(self) -> dict[str, str]:
         """App and instance: two drivers never overwrite each other."""
         return {"app": self.prometheus.app, "instance": f"{socket.gethostname()}:{os.getpid()}"}
@@ -213,11 +236,12 @@ class Agent:
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)
         if app:
-            self.prometheus.app = self._logs.app = app
+            self.prometheus.app = self._logs.app = self._live.app = app
 
     def _ticked(self, tick: Tick) -> None:
         if self.prometheus.app == "unknown":
             self._name(tick.app_name)
+        self._live.spark_ui = tick.ui_url
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version
 

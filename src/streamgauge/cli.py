@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from . import demo
+from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
 from .version import __version__
 
@@ -36,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    demo.add_parser(commands)
+    checkpoint_commands.add_parser(commands)
     _add_metrics(commands)
     _add_version(commands)
     return parser
