@@ -27,6 +27,7 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 	.venv-3.5/bin/python -m pytest -m "spark and not integration"
 
 setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
+	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_integration.py
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long

@@ -137,6 +137,11 @@ def _log_start(logger: Any, query: Query) -> None:
         more["last_outcome"] = query.last_end.outcome
     if query.replaced_query_id:
         more["replaced_query_id"] = query.replaced_query_id
+    if query.replaced_query_id and query.last_end is None:
+        hint = "its checkpoint was deleted, moved, or has a random path"
+        logger.warning(
+            "query has a new id under an old name", query_id=query.query_id, hint=hint, **more
+        )
     words = "query restarted" if restart else "query started"
     logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
 

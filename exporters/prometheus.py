@@ -8,12 +8,14 @@ instead of freezing the page. No global of prometheus-client is touched.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import Metric as Family
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar, Sample
 
+from streamgauge.checkpoint.names import look_at_names
 from streamgauge.config import Config, QueryConfig
 from streamgauge.listener import offsets
 from streamgauge.listener.events import Event, Operator, Progress, Started, Terminated
@@ -29,7 +31,11 @@ from .span_ids import Ids
 
 Key = tuple[str, tuple[str, ...]]  # name of a metric, values of its labels past app and query
 _ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 26  # what every query has besides counters and its last batch, at most
+_ALWAYS = len(STATES) + 36  # what every query has besides counters and its last batch, at most
+_FROM_THE_START = (
+    *("query_starts_total", "batches_replayed_total", "input_rows_total"),
+    "checkpoint_resets_total",
+)
 _STAYS_AFTER_FAILURE = ("query_info", "query_started_timestamp_seconds")
 
 
@@ -49,7 +55,7 @@ class Page:
         self._error_classes: set[str] = set()
         self._durations = Histogram(BATCH_BOUNDS)
         budget.take(self.least())
-        for name in ("query_starts_total", "batches_replayed_total", "input_rows_total"):
+        for name in _FROM_THE_START:
             self.add(name, 0)
         for data in ("true", "false"):
             self.add("batches_total", 0, data)
@@ -79,9 +85,10 @@ class Page:
         if value is not None and self._budget.admit((name, labels) in self._series):
             self._gauges[name, labels] = value
 
-    def start(self) -> None:
-        """A run began."""
+    def start(self, *, reset: bool) -> None:
+        """A run began; `reset`: the first of a new query under the name of an old one."""
         self.add("query_starts_total", 1)
+        self.add("checkpoint_resets_total", int(reset))
 
     def terminate(self, outcome: str, error_class: str | None) -> None:
         """A run ended."""
@@ -194,7 +201,7 @@ class Page:
             (name, ()): value for name, value in standing.items() if value is not None
         }
         found["query_info", info_of(query, self._settings)] = 1.0
-        return found
+        return {**found, **dict(_checkpoint(query))}
 
     def shrink(self) -> None:
         """Keep of a failed query only what a page about it needs."""
@@ -218,7 +225,9 @@ class Page:
 
     # ---- reading (any thread) --------------------------------------------------------------
 
-    def live_samples(self, now: float, worker_seen_at: float) -> Iterator[tuple[str, Sample]]:
+    def live_samples(
+        self, now: float, worker_seen_at: float, shared: frozenset[str]
+    ) -> Iterator[tuple[str, Sample]]:
         """What depends on the time, computed for this scrape."""
         query = self.query
         verdict = judge(query, now, worker_seen_at=worker_seen_at)
@@ -228,6 +237,8 @@ class Page:
         if not query.live:
             return
         yield self._live("silence_budget_seconds", query.silence_budget)
+        if query.details and query.details.checkpoint:
+            yield self._live("checkpoint_shared", float(query.details.checkpoint in shared))
         yield self._live("batch_duration_max_seconds", query.batch_limit_seconds)
         if (freshness := freshness_of(query, now, verdict.state)) is not None:
             yield self._live("freshness_lag_seconds", freshness)
@@ -322,7 +333,7 @@ class PrometheusExporter(Exporter, Collector):
         if page is None:
             return
         if isinstance(event, Started):
-            page.start()
+            page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
         elif isinstance(event, Progress):
             page.progress(event, self.exemplar_of(event))
         elif isinstance(event, Terminated):
@@ -380,10 +391,12 @@ class PrometheusExporter(Exporter, Collector):
         """Everything there is to say now. Any thread."""
         now, worker_seen_at = self._clock(), self._worker_seen_at()
         families: dict[str, Family] = {}
-        for page in list(self._pages.values()):
+        pages = list(self._pages.values())
+        shared = _shared(page.query for page in pages)
+        for page in pages:
             for name, samples in page.samples.items():
                 _samples_of(families, name).extend(samples)
-            for name, sample in page.live_samples(now, worker_seen_at):
+            for name, sample in page.live_samples(now, worker_seen_at, shared):
                 _samples_of(families, name).append(sample)
         for name in self._missing():
             labels = {"app": self.app, "query": name}
@@ -446,6 +459,31 @@ def _outlives(name: str, batch: Progress) -> bool:
     if name.startswith("event_time_"):
         return batch.event_max is None
     return name == "watermark_timestamp_seconds" and batch.watermark is None
+
+
+def _checkpoint(query: Query) -> Iterator[tuple[Key, float]]:
+    """What the names in the checkpoint tell, as of the last look at them."""
+    rules = {"batch-backwards"} if query.backwards else set()
+    seen = query.checkpoint
+    if seen is not None:
+        names = look_at_names(map(str, seen.offsets), map(str, seen.commits))
+        rules |= set(names.findings)
+        yield ("checkpoint_uncommitted_batches", ()), float(names.uncommitted)
+        for name, number in (
+            ("checkpoint_last_offset_batch_id", names.last_offset),
+            ("checkpoint_last_commit_batch_id", names.last_commit),
+            ("checkpoint_last_commit_timestamp_seconds", seen.last_commit_at),
+        ):
+            if number is not None:
+                yield (name, ()), float(number)
+    for rule in rules:
+        yield ("checkpoint_findings", (rule,)), 1.0
+
+
+def _shared(queries: Iterable[Query]) -> frozenset[str]:
+    """The checkpoints that more than one live query has."""
+    places = Counter(q.details.checkpoint for q in queries if q.live and q.details)
+    return frozenset(place for place, number in places.items() if place and number > 1)
 
 
 def _snapshot_lag(operator: Operator, batch_id: int) -> float | None:

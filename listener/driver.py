@@ -16,7 +16,7 @@ from streamgauge.masking import clean, mask
 
 from . import decoder, offsets
 from .fleet import Query
-from .looks import Details, Gone, Sighting, Tasks, Tick
+from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
 
 _TRIGGERS = {
     "ProcessingTimeTrigger": "processing_time",
@@ -92,6 +92,22 @@ class ClassicDriver:
             trigger_started_at=started_at if active else None,
             tasks=_try(lambda: _tasks(query.run_id, batch_id)) if active and long else None,
             listening=_try(lambda: self._listening(execution)),
+        )
+
+    def checkpoint(self, query: Query) -> CheckpointLook | None:
+        """The batches on disk of one live query, listed by Spark itself."""
+        execution = self._execution(query.query_id, query.run_id)
+        if execution is None:
+            return None
+        offsets = _batches(execution.offsetLog())
+        commits = _batches(execution.commitLog())
+        return CheckpointLook(
+            query_id=query.query_id,
+            run_id=query.run_id,
+            at=self._clock(),
+            offsets=offsets,
+            commits=commits,
+            last_commit_at=_try(lambda: _written_at(execution, f"commits/{commits[-1]}")),
         )
 
     def forget(self, run_ids: set[str]) -> None:
@@ -171,6 +187,18 @@ def _find(query_id: str) -> Any:
 def _bus_dropped(context: Any) -> int:
     registry = context._jsc.sc().listenerBus().metrics().metricRegistry()  # noqa: SLF001
     return int(registry.counter("queue.streams.numDroppedEvents").getCount())
+
+
+def _batches(log: Any) -> tuple[int, ...]:
+    """The ids of the files in a metadata log: one listing, one call."""
+    text = _jvm().java.util.Arrays.toString(log.listBatchesOnDisk()).strip("[]")
+    return tuple(sorted(int(number) for number in text.split(",") if number.strip()))
+
+
+def _written_at(execution: Any, name: str) -> float:
+    path = _jvm().org.apache.hadoop.fs.Path(f"{execution.resolvedCheckpointRoot()}/{name}")
+    files = path.getFileSystem(execution.sparkSession().sessionState().newHadoopConf())
+    return float(files.getFileStatus(path).getModificationTime()) / 1000.0
 
 
 def _details(execution: Any, query_id: str, run_id: str) -> Details:

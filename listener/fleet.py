@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .events import Event, Idle, Progress, Started, Terminated
-from .looks import Details, Gone, Sighting
+from .looks import CheckpointLook, Details, Gone, Sighting
 
 HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
@@ -65,7 +65,9 @@ class Query(Struct, frozen=True, kw_only=True):
     idle_since: float | None = None
     last: Progress | None = None
     committed: Progress | None = None  # the newest batch of any run
+    backwards: bool = False  # a batch id below one that was committed before: an old checkpoint
     details: Details | None = None
+    checkpoint: CheckpointLook | None = None
     sighting: Sighting | None = None
     first_batch: int | None = None  # the batch that the first look of this run found
     active_since: float | None = None
@@ -216,6 +218,7 @@ class Fleet:
             idle_trigger_at=None,
             idle_since=None,
             details=None,
+            checkpoint=None,
             sighting=None,
             first_batch=None,
             active_since=None,
@@ -267,6 +270,7 @@ class Fleet:
             last_event_at=now,
             last=event,
             committed=event,
+            backwards=query.backwards or _goes_back(query, event),
             idle_since=None,
             active_since=None,
             data_since=None,
@@ -346,6 +350,13 @@ class Fleet:
             )
         )
 
+    def inspect(self, seen: CheckpointLook) -> Query | None:
+        """Take in the names in a query's checkpoint; None if they are of another run."""
+        query = self.queries.get(seen.query_id)
+        if query is None or query.run_id != seen.run_id or not query.live:
+            return None
+        return self._keep(msgspec.structs.replace(query, checkpoint=seen))
+
     def lose(self, gone: Gone) -> Query | None:
         """End a run whose Terminated event never came; None if it has ended already."""
         query = self.queries.get(gone.query_id)
@@ -413,6 +424,11 @@ class Fleet:
         self._ended[run_id] = None
         for old in list(self._ended)[: -_RUNS * 16]:
             del self._ended[old]
+
+
+def _goes_back(query: Query, event: Progress) -> bool:
+    """Whether a batch comes again that was committed long ago; the last one may, as a replay."""
+    return query.committed is not None and event.batch_id < query.committed.batch_id
 
 
 def _remember(moments: tuple[Moment, ...], event: Progress) -> tuple[Moment, ...]:

@@ -45,6 +45,17 @@ class Sighting(Struct, frozen=True, kw_only=True):
     listening: bool | None = None  # is our listener on the bus of this query's session?
 
 
+class CheckpointLook(Struct, frozen=True, kw_only=True):
+    """The batches that a query's checkpoint holds, by the names of its files."""
+
+    query_id: str
+    run_id: str
+    at: float
+    offsets: tuple[int, ...]
+    commits: tuple[int, ...]
+    last_commit_at: float | None = None  # the newest commit file's own time
+
+
 class Gone(Struct, frozen=True, kw_only=True):
     """A run that is over although nobody said so."""
 

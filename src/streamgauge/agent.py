@@ -23,6 +23,7 @@ from .exporters.logs import LogExporter, Throttle, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
 from .exporters.server import MetricsServer
+from .listener.checkpoint_watch import CheckpointWatch
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet, Query
 from .listener.inbox import Inbox
@@ -102,8 +103,10 @@ class Agent:
             timed=self._timed,
             clock=clock,
         )
+        driver = driver or ClassicDriver(lambda: self.listeners, clock)
+        self._checkpoints = self._watch_checkpoints(driver)
         self._watchdog = Watchdog(
-            driver or ClassicDriver(lambda: self.listeners, clock),
+            driver,
             self.inbox,
             lambda: self.fleet.queries,
             seconds=config.watch_seconds,
@@ -160,6 +163,8 @@ class Agent:
                 self._try("pushgateway", self._push)
             self._worker.start()
             self._watchdog.start()
+            if self._checkpoints:
+                self._checkpoints.start()
             atexit.register(self.close)
 
     def close(self) -> None:
@@ -172,6 +177,8 @@ class Agent:
                 Agent._shared = None
         deadline = time.monotonic() + _EXIT_SECONDS
         self._watchdog.close()
+        if self._checkpoints:
+            self._checkpoints.close()
         self.inbox.close()
         if self._started:
             self._worker.join(_EXIT_SECONDS / 2)
@@ -225,6 +232,18 @@ class Agent:
                 self._grouping,
                 lambda error: self._failed("pushgateway", error),
             )
+        )
+
+    def _watch_checkpoints(self, driver: Any) -> CheckpointWatch | None:
+        """The slow timer, where it is wanted and the driver can read a checkpoint."""
+        if not self.config.checkpoint_seconds or not hasattr(driver, "checkpoint"):
+            return None
+        return CheckpointWatch(
+            driver,
+            self.inbox,
+            lambda: self.fleet.queries,
+            seconds=self.config.checkpoint_seconds,
+            failed=lambda error: self._failed("checkpoint", error),
         )
 
     def _make_traces(self, provider: Any) -> TraceExporter | None:

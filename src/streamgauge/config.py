@@ -75,6 +75,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often the driver is looked at between events."""
     grace_seconds: Seconds = 300.0
     """How long a query that ended well stays on the page."""
+    checkpoint_seconds: Seconds = 60.0
+    """How often the names in each checkpoint's offsets/ and commits/ are read; 0: never."""
     series_limit: Count = 50_000
     """Past so many series new label sets are refused and counted."""
     inbox_limit: Count = 10_000

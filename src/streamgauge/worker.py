@@ -16,7 +16,7 @@ from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
 from .listener.fleet import Fleet, Query
 from .listener.inbox import Inbox, Item
-from .listener.looks import Details, Gone, Sighting, Tick
+from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick
 from .listener.stats import Stats
 from .listener.verdict import Verdict, judge
 
@@ -138,6 +138,8 @@ class Worker:
             query = self._fleet.learn(look, item.at)
         elif isinstance(look, Sighting):
             query = self._fleet.look(look)
+        elif isinstance(look, CheckpointLook):
+            query = self._fleet.inspect(look)
         elif isinstance(look, Gone):
             query = self._fleet.lose(look)
         else:
