@@ -139,6 +139,7 @@ PARTS = (
     "pushgateway",
     "watchdog",
     "checkpoint",
+    "recorder",
     "series",
     "bridge",
     "traces",

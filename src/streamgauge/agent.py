@@ -22,6 +22,7 @@ from .exporters.live import LiveExporter
 from .exporters.logs import LogExporter, Throttle, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
+from .exporters.recorder import FlightRecorder
 from .exporters.server import MetricsServer
 from .listener.checkpoint_watch import CheckpointWatch
 from .listener.driver import ClassicDriver
@@ -101,6 +102,9 @@ class Agent:
             wanted=self._want,
             ticked=self._ticked,
             timed=self._timed,
+            record=FlightRecorder(config.flight_recorder_dir).record
+            if config.flight_recorder_dir
+            else None,
             clock=clock,
         )
         driver = driver or ClassicDriver(lambda: self.listeners, clock)

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from . import demo
+from . import demo, evidence
 from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
+from .grafana.alerts import commands as rules_commands
 from .version import __version__
 
 
@@ -40,6 +41,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     demo.add_parser(commands)
     checkpoint_commands.add_parser(commands)
+    evidence.add_parser(commands)
+    rules_commands.add_parser(commands)
     _add_metrics(commands)
     _add_version(commands)
     return parser

@@ -75,6 +75,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often the driver is looked at between events."""
     grace_seconds: Seconds = 300.0
     """How long a query that ended well stays on the page."""
+    flight_recorder_dir: str | None = None
+    """Keep the last 200 events of each query in files there (mode 0600, masked)."""
     checkpoint_seconds: Seconds = 60.0
     """How often the names in each checkpoint's offsets/ and commits/ are read; 0: never."""
     series_limit: Count = 50_000

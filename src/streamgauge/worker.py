@@ -37,6 +37,7 @@ class Worker:
         wanted: Callable[[str, str], None] = lambda *_: None,
         ticked: Callable[[Tick], None] = lambda _: None,
         timed: Callable[[float, float], None] = lambda *_: None,
+        record: Callable[[str, str, str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._inbox = inbox
@@ -47,6 +48,7 @@ class Worker:
         self._wanted = wanted  # asks for the details of a run
         self._ticked = ticked
         self._timed = timed
+        self._record = record  # keeps an event as it came
         self._clock = clock
         self._bus_dropped: int | None = None
         self._missed: dict[str, int] = {}
@@ -106,6 +108,9 @@ class Worker:
             self._skip(event)
             return
         self._stats.count("events", kind_of(event))
+        if self._record:
+            keep, text = self._record, str(item.content)
+            self._guard("recorder", lambda: keep(query.label, query.query_id, text))
         if isinstance(event, Started):
             self._wanted(query.query_id, query.run_id)
         if isinstance(event, Progress):
