@@ -1,6 +1,7 @@
 """A collector that is down, slow or refuses: bounded, counted to the span, quiet, quickly over."""
 
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -199,31 +200,26 @@ def test_users_own_exporter_keeps_its_log_lines(agent, monkeypatch, caplog):
     wait_for(lambda: not logging.getLogger(name).filters)
 
 
-def test_process_with_a_dead_collector_exits_in_time(tmp_path):
-    """From the last line of the program to its end: two seconds at most, and not a word."""
-    program = f"""
-import sys, time
+def test_process_with_a_dead_collector_exits_in_time():
+    """From the last line of the program to the end of our part in its exit, and not a word."""
+    program = """
+import atexit, sys, time
 sys.path.insert(0, "tests")
 from stage import Life, QuietDriver, feed
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
-agent = Agent(make_config({{"metrics_address": "", "log_level": "off"}}), driver=QuietDriver())
+atexit.register(lambda: print(time.monotonic() - last))  # runs after what is registered later
+agent = Agent(make_config({"metrics_address": "", "log_level": "off"}), driver=QuietDriver())
 agent.start("shop")
 life = Life()
 feed(agent, life.started(), *(life.progress() for _ in range(100)))
 time.sleep(1)
-open({str(tmp_path / "last")!r}, "w").write(str(time.time()))
+last = time.monotonic()
 """
-    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}
-    environ |= {"OTEL_BSP_SCHEDULE_DELAY": "10"}
-    import os
-
+    environ = {**os.environ, "OTEL_BSP_SCHEDULE_DELAY": "10"}
+    environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{free_port()}"
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environ},
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ
     )
-    assert time.time() - float((tmp_path / "last").read_text()) < 2.5
+    assert 0.5 < float(done.stdout) < 2.2  # it did try
     assert done.stderr == ""
