@@ -97,7 +97,7 @@ class LogExporter(Exporter):
         if isinstance(event, Started):
             _log_start(logger, query)
         elif isinstance(event, Terminated):
-            _log_end(logger, event)
+            _log_end(logger, event, query)
         elif isinstance(event, Progress):
             _log_batch(logger, event)
 
@@ -146,9 +146,10 @@ def _log_start(logger: Any, query: Query) -> None:
     logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
 
 
-def _log_end(logger: Any, event: Terminated) -> None:
+def _log_end(logger: Any, event: Terminated, query: Query) -> None:
     if event.exception is None:
-        logger.info("query stopped")
+        nothing = query.did_nothing_new and query.run_id == event.run_id
+        logger.info("query stopped", **({"processed": "nothing new"} if nothing else {}))
         return
     first, _, rest = event.exception.partition("\n")
     logger.error("query failed", error_class=event.error_class, error=first, stack=rest[:4000])

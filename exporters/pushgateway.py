@@ -1,11 +1,13 @@
 """Pushes the page to a Pushgateway, for runs that end before anybody scrapes them.
 
-A thread of its own: a dead gateway costs a counted error a push, and the query nothing.
+A thread of its own: a dead gateway costs a counted error a push, and the query nothing. What is pushed
+last stays there, marked by what it says: `query_active` 0 and the verdict the run ended with.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, push_to_gateway
@@ -16,7 +18,10 @@ from streamgauge.listener.fleet import Query
 from . import Exporter
 
 _EVERY = 15.0
-_PATIENCE = 1.5
+_RETRY = 1.0  # after a push that failed, doubled up to the pace of those that don't
+_PATIENCE = 1.0  # for one push
+_LAST = 1.2  # for all tries of the last one
+_LAST_PAUSE = 0.15
 
 
 class PushgatewayExporter(Exporter):
@@ -45,26 +50,46 @@ class PushgatewayExporter(Exporter):
         if not query.live:
             self._wake.set()
 
+    def observe(self, query: Query) -> None:
+        """The same for one that ended without an event."""
+        if not query.live:
+            self._wake.set()
+
     def close(self) -> None:
-        """Push the final state; gives up after about a second and a half."""
+        """Push the final state; gives up after little more than a second."""
         self._done.set()
         self._wake.set()
-        self._thread.join(_PATIENCE + 0.3)
+        self._thread.join(_LAST + 0.1)
 
     def _run(self) -> None:
+        pause = _EVERY
         while not self._done.is_set():
-            self._wake.wait(_EVERY)
+            self._wake.wait(pause)
             self._wake.clear()
-            self._push()
+            if self._done.is_set():
+                break
+            pushed = self._push()
+            pause = _EVERY if pushed else min(_EVERY, _RETRY if pause == _EVERY else 2 * pause)
+        self._push_last()
 
-    def _push(self) -> None:
+    def _push_last(self) -> None:
+        """A gateway that is just coming up gets it too."""
+        deadline = time.monotonic() + _LAST
+        while not self._push(deadline - time.monotonic()):
+            time.sleep(_LAST_PAUSE)
+            if time.monotonic() + _LAST_PAUSE > deadline:
+                return
+
+    def _push(self, seconds: float = _PATIENCE) -> bool:
         try:
             push_to_gateway(
                 self._url,
                 job="streamgauge",
                 registry=self._registry,
                 grouping_key=self._grouping(),
-                timeout=_PATIENCE,
+                timeout=max(0.1, min(seconds, _PATIENCE)),
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong out there is not ours
             self._failed(error)
+            return False
+        return True

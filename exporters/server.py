@@ -12,7 +12,8 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -29,6 +30,7 @@ from .reference import write_markdown
 PORTS = 17  # the one that was asked for and the next 16, as Spark's UI does
 _CONNECTIONS = 32
 _PATIENCE = 15.0
+_POLL = 0.2  # how long the end of the server may take
 
 App = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -44,7 +46,9 @@ class MetricsServer:
         live: Callable[[], bytes] = lambda: b"{}",
     ) -> None:
         """Bind and serve; raise OSError or ConfigError when that can't be done."""
-        app = _route(registry, live)
+        self._scraped = threading.Condition()
+        self._last_scrape = 0.0  # when the last scrape that was answered whole had begun
+        app = self._noting(_route(registry, live))
         if config.metrics_auth_file:
             app = _with_password(app, _read_password(config.metrics_auth_file))
         self._server = _bind(*config.metrics_endpoint(), app)
@@ -54,7 +58,10 @@ class MetricsServer:
         self.host, self.port = str(host), int(port)
         self.address = f"{'https' if self._server.tls else 'http'}://{_bracket(self.host)}:{port}"
         threading.Thread(
-            target=self._server.serve_forever, name="streamgauge-server", daemon=True
+            target=self._server.serve_forever,
+            args=(_POLL,),
+            name="streamgauge-server",
+            daemon=True,
         ).start()
         if self._sd_file:
             self._announce(self._sd_file, app_label)
@@ -69,12 +76,49 @@ class MetricsServer:
         part.write_text(text + "\n", encoding="utf-8")
         part.replace(path)
 
+    def await_scrape(self, seconds: float) -> bool:
+        """Wait until a scrape that begins after now was answered, for so long at most."""
+        now = time.monotonic()
+        with self._scraped:
+            return self._scraped.wait_for(lambda: self._last_scrape > now, seconds)
+
+    def _noting(self, app: App) -> App:
+        """Note each scrape once its answer has been written."""
+
+        def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            began = time.monotonic()
+            body = app(environ, start_response)
+            if environ.get("PATH_INFO") != "/metrics" or environ.get("REQUEST_METHOD") != "GET":
+                return body
+            return _Noted(body, lambda: self._note(began))
+
+        return serve
+
+    def _note(self, began: float) -> None:
+        with self._scraped:
+            self._last_scrape = max(self._last_scrape, began)
+            self._scraped.notify_all()
+
     def close(self) -> None:
         """Stop serving and take the target back."""
         self._server.shutdown()
         self._server.server_close()
         if self._sd_file:
             self._sd_file.unlink(missing_ok=True)
+
+
+class _Noted:
+    """The body of an answer; a WSGI server calls `close` when it has written all of it."""
+
+    def __init__(self, body: Iterable[bytes], written: Callable[[], None]) -> None:
+        self._body = body
+        self._written = written
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._body)
+
+    def close(self) -> None:
+        self._written()
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -103,6 +147,9 @@ class _Server(ThreadingMixIn, WSGIServer):
             return
         try:
             super().process_request(request, client_address)
+        except RuntimeError:
+            # From Python 3.12 no thread can be started at exit; who lingers answers one by one.
+            self.process_request_thread(request, client_address)
         except BaseException:
             self._places.release()
             raise

@@ -30,6 +30,7 @@ _PHASES = (
     ("Waiting for next trigger", "waiting_for_trigger"),
     ("Getting offsets", "offsets"),
     ("Processing new data", "processing"),
+    ("Committing epoch", "epochs"),
 )
 _RECENT_JOBS = 8
 _TASKS_AFTER = 2.0  # a shorter trigger is over before anybody could ask for its tasks
@@ -44,9 +45,13 @@ class ClassicDriver:
     """Looks at one application. One thread at a time."""
 
     def __init__(
-        self, listeners: Callable[[], list[Any]], clock: Callable[[], float] = time.time
+        self,
+        listeners: Callable[[], list[Any]],
+        clock: Callable[[], float] = time.time,
+        everywhere: Callable[[], Any] = lambda: None,
     ) -> None:
         self._listeners = listeners  # our Java listeners, to see whether one is still on the bus
+        self._everywhere = everywhere  # our own bus for all sessions, where there is one
         self._clock = clock
         self._executions: dict[str, Any] = {}  # run id → the JVM's StreamExecution
         self._strikes: dict[str, int] = {}
@@ -60,7 +65,7 @@ class ClassicDriver:
             at=self._clock(),
             app_name=clean(context.appName),
             spark_version=_try(lambda: str(context.version)),
-            bus_dropped=_try(lambda: _bus_dropped(context)),
+            bus_dropped=_try(_bus_dropped),
             ui_url=_try(lambda: context.uiWebUrl),
         )
 
@@ -87,7 +92,7 @@ class ClassicDriver:
             at=self._clock(),
             trigger_active=active,
             data_available=bool(status.get("isDataAvailable")),
-            phase=_phase(str(status.get("message", ""))),
+            phase=phase_of(str(status.get("message", ""))),
             batch_id=batch_id,
             trigger_started_at=started_at if active else None,
             tasks=_try(lambda: _tasks(query.run_id, batch_id)) if active and long else None,
@@ -117,6 +122,10 @@ class ClassicDriver:
         for run_id in set(self._strikes) - run_ids:
             del self._strikes[run_id]
 
+    def drain(self, seconds: float) -> None:
+        """Wait, for so long at most, until Spark's bus is empty."""
+        _try(lambda: _bus().waitUntilEmpty(int(seconds * 1000)))
+
     def _strike(self, query: Query, execution: Any) -> Gone | None:
         """A run that is not active any more: its Terminated event may still be on the way."""
         strikes = self._strikes[query.run_id] = self._strikes.get(query.run_id, 0) + 1
@@ -143,6 +152,9 @@ class ClassicDriver:
         return execution
 
     def _listening(self, execution: Any) -> bool | None:
+        everywhere = self._everywhere()
+        if everywhere is not None and _bus().listeners().contains(everywhere):
+            return True
         ours = self._listeners()
         if not ours:
             return None
@@ -184,8 +196,12 @@ def _find(query_id: str) -> Any:
     return session._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
 
 
-def _bus_dropped(context: Any) -> int:
-    registry = context._jsc.sc().listenerBus().metrics().metricRegistry()  # noqa: SLF001
+def _bus() -> Any:
+    return _context()._jsc.sc().listenerBus()  # noqa: SLF001
+
+
+def _bus_dropped() -> int:
+    registry = _bus().metrics().metricRegistry()
     return int(registry.counter("queue.streams.numDroppedEvents").getCount())
 
 
@@ -242,7 +258,8 @@ def _provider(class_name: str | None) -> str | None:
     return known.get(simple, clean(simple))
 
 
-def _phase(message: str) -> str:
+def phase_of(message: str) -> str:
+    """What a query is at, from the message of its status, which may hold paths and stack traces."""
     return next((phase for words, phase in _PHASES if message.startswith(words)), "other")
 
 

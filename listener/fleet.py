@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .events import Event, Idle, Progress, Started, Terminated
-from .looks import CheckpointLook, Details, Gone, Sighting
+from .looks import CheckpointLook, Details, Gone, Sighting, Unseen
 
 HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
@@ -63,12 +63,14 @@ class Query(Struct, frozen=True, kw_only=True):
     last_idle_at: float | None = None
     idle_trigger_at: float | None = None  # start of the trigger that was idle
     idle_since: float | None = None
+    read_data: bool = False  # a batch of this run had something to read
     last: Progress | None = None
     committed: Progress | None = None  # the newest batch of any run
     backwards: bool = False  # a batch id below one that was committed before: an old checkpoint
     details: Details | None = None
     checkpoint: CheckpointLook | None = None
     sighting: Sighting | None = None
+    unseen: Unseen | None = None  # what hides it, until an event or a look finds it again
     first_batch: int | None = None  # the batch that the first look of this run found
     active_since: float | None = None
     data_since: float | None = None
@@ -91,9 +93,20 @@ class Query(Struct, frozen=True, kw_only=True):
         return self.last is not None and self.last.run_id == self.run_id
 
     @property
+    def did_nothing_new(self) -> bool:
+        """Whether this run is known to have had nothing to read, from its start."""
+        return self.started_at is not None and not self.read_data and not self.missed
+
+    @property
     def trigger(self) -> str:
         """Kind of trigger: processing_time, available_now, once, continuous, real_time, unknown."""
         return self.details.trigger if self.details else "unknown"
+
+    @property
+    def continuous(self) -> bool:
+        """Whether it runs without batches; its status tells where the trigger is not known."""
+        epochs = self.sighting is not None and self.sighting.phase == "epochs"
+        return self.trigger == "continuous" or epochs
 
     @property
     def trigger_seconds(self) -> float | None:
@@ -120,12 +133,7 @@ class Query(Struct, frozen=True, kw_only=True):
     def inflight_since(self, now: float) -> float | None:
         """When the trigger that runs now began; None when none does, or when it can't be seen."""
         look = self.sighting
-        if (
-            not self.live
-            or look is None
-            or self.active_since is None
-            or self.trigger == "continuous"
-        ):
+        if not self.live or look is None or self.active_since is None or self.continuous:
             return None
         fresh = now - look.at <= 6 * self.watch_seconds + 30
         return self.active_since if fresh and look.trigger_active else None
@@ -217,9 +225,11 @@ class Fleet:
             last_idle_at=None,
             idle_trigger_at=None,
             idle_since=None,
+            read_data=False,
             details=None,
             checkpoint=None,
             sighting=None,
+            unseen=None,
             first_batch=None,
             active_since=None,
             data_since=None,
@@ -268,9 +278,11 @@ class Fleet:
         return msgspec.structs.replace(
             query,
             last_event_at=now,
+            unseen=None,
             last=event,
             committed=event,
             backwards=query.backwards or _goes_back(query, event),
+            read_data=query.read_data or event.has_data,
             idle_since=None,
             active_since=None,
             data_since=None,
@@ -286,6 +298,7 @@ class Fleet:
         return msgspec.structs.replace(
             query,
             last_event_at=now,
+            unseen=None,
             last_idle_at=now,
             idle_trigger_at=event.at,
             idle_since=query.idle_since or now,
@@ -341,6 +354,7 @@ class Fleet:
             msgspec.structs.replace(
                 query,
                 sighting=seen,
+                unseen=None,
                 first_batch=first,
                 active_since=_active_since(query, seen),
                 inactive_at=query.inactive_at if seen.trigger_active else seen.at,
@@ -356,6 +370,13 @@ class Fleet:
         if query is None or query.run_id != seen.run_id or not query.live:
             return None
         return self._keep(msgspec.structs.replace(query, checkpoint=seen))
+
+    def hide(self, unseen: Unseen) -> Query | None:
+        """Take in that a live query can't be seen now; None if it is of another run."""
+        query = self.queries.get(unseen.query_id)
+        if query is None or query.run_id != unseen.run_id or not query.live:
+            return None
+        return self._keep(msgspec.structs.replace(query, unseen=unseen))
 
     def lose(self, gone: Gone) -> Query | None:
         """End a run whose Terminated event never came; None if it has ended already."""

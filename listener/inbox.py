@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 # blocked worker must not eat the driver: past this many times the limit the oldest go, counted.
 _CEILING = 4
 _VITAL = frozenset({"started", "terminated"})
+MARK = "mark"  # the kind of an item that says: everything put before has been handled
 
 
 class Item(NamedTuple):
     """One thing on its way to the worker."""
 
-    kind: str  # started, progress, idle, terminated, or look (from the watchdog)
-    content: Any  # an event's JSON; a look's record
+    kind: str  # started, progress, idle, terminated, look (from the watchdog), or mark
+    content: Any  # an event's JSON; a look's record; a mark's threading.Event
     at: float  # the driver's clock at receipt
     callback_seconds: float = 0.0  # time on Spark's bus
     fallback: bool = False  # came through the public objects

@@ -38,7 +38,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     at: float
     trigger_active: bool
     data_available: bool
-    phase: str  # waiting_for_data, waiting_for_trigger, offsets, processing, other
+    phase: str  # waiting_for_data, waiting_for_trigger, offsets, processing, epochs, other
     batch_id: int | None = None  # the batch that runs, or will run next
     trigger_started_at: float | None = None
     tasks: Tasks | None = None
@@ -54,6 +54,16 @@ class CheckpointLook(Struct, frozen=True, kw_only=True):
     offsets: tuple[int, ...]
     commits: tuple[int, ...]
     last_commit_at: float | None = None  # the newest commit file's own time
+
+
+class Unseen(Struct, frozen=True, kw_only=True):
+    """A query that can't be seen from here, though it may well go on."""
+
+    query_id: str
+    run_id: str
+    at: float
+    cause: str  # server_gone, network_cut, session_dead, listener_cleared, listener_removed
+    why: str
 
 
 class Gone(Struct, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ def judge(query: Query, now: float, *, worker_seen_at: float | None = None) -> V
         return Verdict("stalled", reason)
     if reason := _restarting(query, now):
         return Verdict("restarting", reason)
-    if query.trigger == "continuous":
+    if query.continuous:
         return Verdict("running", "continuous mode: Spark reports no batches, only start and end")
     if not query.has_batch and query.last_idle_at is None:
         since = query.started_at or query.first_seen_at
@@ -62,8 +62,7 @@ def _ended(query: Query) -> Verdict:
         first = (end.exception or "").strip().partition("\n")[0][:200]
         return Verdict("failed", f"{end.error_class or 'unknown error'}: {first}")
     if end.outcome == "stopped":
-        done = query.has_batch or query.last_idle_at is not None
-        nothing = "" if done else "; it processed nothing new"
+        nothing = "; it processed nothing new" if query.did_nothing_new else ""
         return Verdict("stopped", f"ended without an error{nothing}")
     return Verdict("stopped", f"ended, and how is not known: {end.why}")
 
@@ -71,6 +70,8 @@ def _ended(query: Query) -> Verdict:
 def _blind(query: Query, now: float, worker_seen_at: float | None) -> str | None:
     if worker_seen_at is not None and now - worker_seen_at > BLIND_SECONDS:
         return f"the agent's own worker has been blocked for {_span(now - worker_seen_at)}"
+    if query.unseen is not None:
+        return query.unseen.why
     look = query.sighting
     if look is not None and look.listening is False:
         return "the listener was removed from this query's session"
@@ -81,7 +82,7 @@ def _blind(query: Query, now: float, worker_seen_at: float | None) -> str | None
 
 def _stalled(query: Query, now: float) -> str | None:
     """Silent beyond its budget while something should happen and no task finishes."""
-    if query.trigger == "continuous":
+    if query.continuous:
         return None
     budget = query.silence_budget
     look = query.sighting

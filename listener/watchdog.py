@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from .driver import ApplicationStopped
 from .fleet import Query
 from .inbox import Inbox, Item
-from .looks import Details, Gone, Sighting, Tick
+from .looks import Details, Gone, Sighting, Tick, Unseen
 
 _NEW = 1000
 
@@ -28,11 +29,14 @@ class Driver(Protocol):
     def details(self, query_id: str, run_id: str) -> Details | None:
         """How a run is configured."""
 
-    def sight(self, query: Query) -> Sighting | Gone | None:
+    def sight(self, query: Query) -> Sighting | Unseen | Gone | None:
         """One live query now."""
 
     def forget(self, run_ids: set[str]) -> None:
         """Let go of what belongs to other runs."""
+
+    def drain(self, seconds: float) -> None:
+        """Wait, for so long at most, until the events on Spark's bus have reached us."""
 
 
 class Watchdog:
@@ -48,7 +52,7 @@ class Watchdog:
         failed: Callable[[BaseException], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._driver = driver
+        self.driver = driver
         self._inbox = inbox
         self._queries = queries
         self._seconds = seconds
@@ -56,8 +60,9 @@ class Watchdog:
         self._clock = clock
         self._new: dict[str, str] = {}  # run id → query id
         self._read: dict[str, bool] = {}  # run id → read again after its first batch?
+        self._drains: deque[tuple[float, threading.Event]] = deque()
         self._kicked = threading.Event()
-        self._closed = False
+        self._closed = self._hurry = False
         self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
 
     def start(self) -> None:
@@ -70,6 +75,22 @@ class Watchdog:
             self._new[run_id] = query_id
         self._kicked.set()
 
+    def wake(self) -> None:
+        """Ask for a look soon. Never waits."""
+        self._hurry = True
+        self._kicked.set()
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until Spark's bus is empty, for so long at most; whether it was. Any thread.
+
+        The call into the JVM is made by the watchdog's thread: a caller at exit can't start one,
+        one in a signal handler has its own call into the JVM under way.
+        """
+        done = threading.Event()
+        self._drains.append((time.monotonic() + seconds, done))
+        self._kicked.set()
+        return self._thread.is_alive() and done.wait(seconds)
+
     def close(self) -> None:
         """Stop looking; a look that is under way is left to itself."""
         self._closed = True
@@ -81,7 +102,9 @@ class Watchdog:
             if self._kicked.wait(max(0.0, due - time.monotonic())):
                 self._kicked.clear()
                 self._guard(self._read_new)
-            if not self._closed and time.monotonic() >= due:
+                self._guard(self._drain)
+            if not self._closed and (self._hurry or time.monotonic() >= due):
+                self._hurry = False
                 due = time.monotonic() + self._seconds
                 self._guard(self.look)
 
@@ -89,20 +112,20 @@ class Watchdog:
         try:
             look()
         except ApplicationStopped:
-            self._guard(self._lose_all)
+            self.lose_all("the Spark application was stopped")
         except Exception as error:  # noqa: BLE001 - a look that fails is counted, and tried again
             self._failed(error)
 
     def look(self) -> None:
         """One round: the application, then each live query."""
-        self._put(self._driver.tick())
+        self._put(self.driver.tick())
         live = [query for query in self._queries().values() if query.live]
-        self._driver.forget({query.run_id for query in live})
+        self.driver.forget({query.run_id for query in live})
         self._read = {q.run_id: self._read[q.run_id] for q in live if q.run_id in self._read}
         for query in live:
             if self._read.get(query.run_id) is not query.has_batch:
                 self._learn(query.query_id, query.run_id, query.has_batch)
-            seen = self._driver.sight(query)
+            seen = self.driver.sight(query)
             if seen is not None:
                 self._put(seen)
 
@@ -113,18 +136,26 @@ class Watchdog:
 
     def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:
         """Read a run's details; after its first batch again: the checkpoint's settings win then."""
-        details = self._driver.details(query_id, run_id)
+        details = self.driver.details(query_id, run_id)
         if details is not None:
             self._read[run_id] = has_batch
             self._put(details)
 
-    def _lose_all(self) -> None:
+    def _drain(self) -> None:
+        while self._drains:
+            deadline, done = self._drains.popleft()
+            try:
+                self.driver.drain(max(0.0, deadline - time.monotonic()))
+            finally:
+                done.set()
+
+    def lose_all(self, why: str) -> None:
+        """End every run that goes on, as far as we know. Any thread; never waits."""
         for query in self._queries().values():
             if query.live:
-                why = "the Spark application was stopped"
                 self._put(
                     Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
                 )
 
-    def _put(self, look: Tick | Details | Sighting | Gone) -> None:
+    def _put(self, look: Tick | Details | Sighting | Unseen | Gone) -> None:
         self._inbox.put(Item("look", look, self._clock()))

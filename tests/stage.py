@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import time
 import uuid
 from pathlib import Path
@@ -30,6 +31,13 @@ def program(name: str) -> str:
     found = shutil.which(name)
     assert found, f"{name} is not here; `make setup` brings it"
     return found
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Life:
@@ -116,6 +124,9 @@ class QuietDriver:
         return None
 
     def forget(self, run_ids):
+        pass
+
+    def drain(self, seconds):
         pass
 
 

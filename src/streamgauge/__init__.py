@@ -7,12 +7,14 @@ spark.streams.addListener(TelemetryListener())
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .config import Config, ConfigError, QueryConfig
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .attachment import attach, detach
     from .foreach import batch_span
     from .telemetry import TelemetryListener
 
@@ -22,25 +24,29 @@ __all__ = [
     "QueryConfig",
     "TelemetryListener",
     "__version__",
+    "attach",
     "batch_span",
+    "detach",
 ]
+_NEED_SPARK = {
+    "TelemetryListener": "telemetry",
+    "attach": "attachment",
+    "batch_span": "foreach",
+    "detach": "attachment",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs Spark only when it is asked for: most of this package does not."""
-    if name == "batch_span":
-        from .foreach import batch_span  # noqa: PLC0415
-
-        return batch_span
-    if name != "TelemetryListener":
+    if name not in _NEED_SPARK:
         raise AttributeError(f"module 'streamgauge' has no attribute {name!r}")
     try:
-        from .telemetry import TelemetryListener  # noqa: PLC0415
+        module = import_module(f".{_NEED_SPARK[name]}", __name__)
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] in {"pyspark", "py4j"}:
             raise ImportError(
-                "TelemetryListener needs PySpark; a cluster brings its own, "
+                f"{name} needs PySpark; a cluster brings its own, "
                 "elsewhere: pip install 'streamgauge[spark]'"
             ) from error
         raise
-    return TelemetryListener
+    return getattr(module, name)

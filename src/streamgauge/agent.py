@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
 from .config import Config, load_config
+from .ending import TermGuard
 from .exporters import Exporter
 from .exporters.live import LiveExporter
 from .exporters.logs import LogExporter, Throttle, make_logger
@@ -24,10 +25,12 @@ from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
 from .exporters.recorder import FlightRecorder
 from .exporters.server import MetricsServer
+from .listener.application import hook_stop
 from .listener.checkpoint_watch import CheckpointWatch
+from .listener.connect import ConnectDriver
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet, Query
-from .listener.inbox import Inbox
+from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import Tick
 from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
@@ -39,7 +42,10 @@ from .worker import Worker
 if TYPE_CHECKING:
     from .exporters.traces import TraceExporter
 
-_EXIT_SECONDS = 2.0
+# Exit may take two seconds longer than without us, and the server's end is in it.
+_EXIT_SECONDS = 1.6
+_BUS_SECONDS = 1.0
+_INBOX_SECONDS = 0.5
 
 
 class Agent:
@@ -65,6 +71,7 @@ class Agent:
         self.logger = logger or make_logger(config.log_level)
         self.registry = registry or CollectorRegistry(auto_describe=False)
         self.listeners: list[Any] = []  # the Java objects of our listeners
+        self.bus: Any = None  # our own bus for every session, once attached
         self._throttle = Throttle()
         self._serves = bool(config.metrics_address) and (
             registry is None or config.metrics_address != Config().metrics_address
@@ -107,7 +114,7 @@ class Agent:
             else None,
             clock=clock,
         )
-        driver = driver or ClassicDriver(lambda: self.listeners, clock)
+        driver = driver or ClassicDriver(lambda: self.listeners, clock, lambda: self.bus)
         self._checkpoints = self._watch_checkpoints(driver)
         self._watchdog = Watchdog(
             driver,
@@ -118,6 +125,11 @@ class Agent:
             clock=clock,
         )
         self._resource: dict[str, str | None] = {}
+        self._term = TermGuard(
+            lambda: self.leave("the process was told to end by SIGTERM"),
+            _EXIT_SECONDS + _BUS_SECONDS + config.linger_seconds,
+        )
+        self._pid = os.getpid()
         self._started = False
         self.closed = False
 
@@ -169,9 +181,37 @@ class Agent:
             self._watchdog.start()
             if self._checkpoints:
                 self._checkpoints.start()
-            atexit.register(self.close)
+            self._try("exit", self._term.install)
+            atexit.register(self._exit)
 
-    def close(self) -> None:
+    def flush(self) -> bool:
+        """Take in what is on Spark's bus now; whether all of it was handled in time. Any thread."""
+        if not self._started or self.closed:
+            return False
+        self._watchdog.drain(_BUS_SECONDS)
+        return self._settle()
+
+    def lose_all(self, why: str) -> None:
+        """End the runs that go on: Spark sends no event for those that die with the application."""
+        if self._started and not self.closed:
+            self._watchdog.lose_all(why)
+            self._settle()
+
+    def leave(self, why: str) -> None:
+        """The process ends: flush, end what runs, linger if that is wanted, close."""
+        deadline = time.monotonic() + _EXIT_SECONDS
+        if self.closed or os.getpid() != self._pid:  # a forked child has none of our threads
+            return
+        if isinstance(self._watchdog.driver, ConnectDriver):
+            self._try("exit", self._watchdog.driver.skip_farewells)
+        self.flush()
+        self.lose_all(why)
+        if self.config.linger_seconds and self.server:
+            self.server.await_scrape(self.config.linger_seconds)
+            deadline = time.monotonic() + _EXIT_SECONDS
+        self.close(max(0.2, deadline - time.monotonic()))
+
+    def close(self, seconds: float = _EXIT_SECONDS) -> None:
         """Work off what waits, send what is left, stop; two seconds at most, and no exception."""
         with self._lock:
             if self.closed:
@@ -179,26 +219,78 @@ class Agent:
             self.closed = True
             if Agent._shared is self:
                 Agent._shared = None
-        deadline = time.monotonic() + _EXIT_SECONDS
+        deadline = time.monotonic() + seconds
         self._watchdog.close()
         if self._checkpoints:
             self._checkpoints.close()
         self.inbox.close()
-        if self._started:
-            self._worker.join(_EXIT_SECONDS / 2)
-        closing = threading.Thread(target=self._close_exporters, daemon=True)
-        self._try("exit", closing.start)
-        if closing.ident is not None:
-            closing.join(max(0.1, deadline - time.monotonic()))
-        else:  # from Python 3.12 on no thread may start at exit; exporters bound themselves
-            self._try("exit", self._close_exporters)
+        if not self._started:
+            self._worker.close_exporters()
+        elif not self._worker.join(seconds * 0.7):
+            self._close_without_worker(deadline - time.monotonic())
         self._try("prometheus", lambda: self.registry.unregister(self.prometheus))
         if self.server:
             self._try("server", self.server.close)
-        atexit.unregister(self.close)
+        self._try("exit", self._term.remove)
+        atexit.unregister(self._exit)
 
-    def _close_exporters(self) -> None:
-        self._worker.close_exporters()
+    def step(self, *items: Item) -> None:
+        """Handle items in the caller's thread, instead of starting: for tests that play events."""
+        self._worker.step(items)
+
+    def _exit(self) -> None:
+        self._try("exit", lambda: self.leave("the process ended"))
+
+    def _close_without_worker(self, seconds: float) -> None:
+        """One exporter holds the worker; the others still get their word."""
+        closing = threading.Thread(target=self._worker.close_exporters, daemon=True)
+        self._try("exit", closing.start)  # from Python 3.12 not at exit any more
+        if closing.ident is not None:
+            closing.join(max(0.1, seconds))
+
+    def _settle(self) -> bool:
+        """Wait a little until what is in the inbox now has been handled."""
+        handled = threading.Event()
+        self.inbox.put(Item(MARK, handled, time.time()))
+        return handled.wait(_INBOX_SECONDS)
+
+    # ---- the application's end -------------------------------------------------------------
+
+    def watch(self, context: Any) -> None:
+        """See the application through its `stop()`: what is on the bus then is not lost."""
+        self._try(
+            "bridge",
+            lambda: hook_stop(
+                context,
+                lambda: self._try("bridge", self.flush),
+                lambda: self._try("bridge", self._application_stopped),
+            ),
+        )
+
+    def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
+        """Look at a Connect session from now on, and at the one that takes its place."""
+        with self._lock:
+            driver = self._watchdog.driver
+            if not isinstance(driver, ConnectDriver):
+                driver = ConnectDriver(self._watchdog.lose_all, self._watchdog.wake)
+                self._watchdog.driver = driver
+        driver.everywhere = driver.everywhere or everywhere
+        answer = driver.add(session, listener).answer
+        if answer is not None and self.prometheus.app == "unknown":
+            self._name(answer.app_name)
+        hook_stop(
+            session,
+            lambda: self._try("bridge", self.flush),
+            lambda: self._try("bridge", lambda: self._session_stopped(driver, session)),
+        )
+
+    def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
+        if not driver.leave(session):
+            self.lose_all("the application stopped its Connect session")
+
+    def _application_stopped(self) -> None:
+        self.bus = None
+        self.lose_all("the Spark application was stopped")
 
     @property
     def address(self) -> str | None:

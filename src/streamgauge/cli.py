@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -22,6 +23,8 @@ from .version import __version__
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
     args = _parser().parse_args(arguments)
+    if args.command == "run":
+        return _run(args)  # whatever the job raises is its own
     try:
         status: int = args.run(args)
     except KeyboardInterrupt:
@@ -44,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     evidence.add_parser(commands)
     rules_commands.add_parser(commands)
     _add_metrics(commands)
+    _add_run(commands)
     _add_version(commands)
     return parser
 
@@ -52,6 +56,31 @@ def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     metrics = commands.add_parser("metrics", help="list every series, its type, labels and meaning")
     metrics.add_argument("--json", action="store_true", help="for programs")
     metrics.set_defaults(run=_metrics)
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a PySpark job unchanged, with the agent attached",
+        description="Runs a job as `python job.py` would; settings are STREAMGAUGE_<FIELD> variables.",
+        epilog='With spark-submit: spark-submit [options] "$(streamgauge run --script)" job.py',
+    )
+    run.add_argument("--script", action="store_true", help="print what to give to spark-submit")
+    run.add_argument("job", nargs="?", help="the job's file")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="the job's own arguments")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.script:
+        _print(str(Path(__file__).with_name("submit.py")))
+        return 0
+    if args.job is None or not Path(args.job).is_file():
+        sys.stderr.write(f"streamgauge: there is no job {args.job or ''}; name a file to run\n")
+        return 2
+    from .job import run  # noqa: PLC0415 - needs PySpark
+
+    run(args.job, args.arguments)
+    return 0
 
 
 def _add_version(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -69,6 +69,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """auto (as OTEL_* variables say; nothing set: none), off, otlp, or a file for OTLP JSON lines."""
     trace_keep_seconds: float = 60.0
     """Batches at least so long, failed and replayed ones and starts are always sampled; -1: as others."""
+    linger_seconds: Seconds = 0.0
+    """Stay so long at exit, at most, until the last state was scraped."""
     silence_seconds: Seconds = 300.0
     """How long any query may be silent; the budget of each grows from here with its own pace."""
     watch_seconds: Annotated[float, Meta(ge=0.05)] = 5.0

@@ -9,8 +9,10 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from .agent import Agent
 from .config import Config, ConfigError, load_config, make_config
+from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
 from .listener.inbox import Item
+from .listener.manners import let_exit
 from .listener.stats import Stats
 
 __all__ = ["TelemetryListener"]
@@ -50,6 +52,8 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             "tracer_provider": tracer_provider,
         }
         self._java: Any = None
+        self._connect = False
+        self.everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Agent | None = None
         effective = config or load_config(settings)[0]
         self.disabled = effective.disabled or os.environ.get("STREAMGAUGE_DISABLED") == "1"
@@ -59,6 +63,8 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     @property
     def _jlistener(self) -> Any:
         """The Java object that goes on Spark's bus; classic PySpark asks on add and on remove."""
+        if self._agent is not None:
+            self._watch_application(self._agent)
         if self._java is None:
             if self.disabled:
                 self._java = wrap_nothing()
@@ -70,22 +76,51 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
                 agent.complain("bridge", error)
                 self._java = super()._jlistener
             agent.listeners.append(self._java)
+            self._watch_application(agent)
         return self._java
 
+    def _watch_application(self, agent: Agent) -> None:
+        context = active_context()
+        if context is not None:
+            agent.watch(context)
+
+    def _set_spark_session(self, session: Any) -> None:
+        """Connect calls this on each add, before the listener is on the client's bus.
+
+        The base class keeps the first session for good; a client may have a second one.
+        """
+        self.spark = session
+        if self.disabled:
+            return
+        self._connect = True
+        agent = self._start()
+        try:
+            let_exit()
+            agent.follow(session, self, everywhere=self.everywhere)
+        except Exception as error:  # noqa: BLE001 - a Connect we don't know: events still come
+            agent.complain("bridge", error)
+
+    def _init_listener_id(self) -> None:
+        """Only Connect of Spark 3.5 calls this, before it sends the listener to the server."""
+        raise NotImplementedError(
+            "Spark 3.5's Connect runs listeners in a worker process of the server, where their "
+            "metrics can't be served; use Connect of Spark 4.0 or newer, or a classic session"
+        )
+
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("started", event)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("progress", event)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("idle", event)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Take a public event object; only where the fast path is missing."""
+        """Take a public event object: Connect, or where the fast path is missing."""
         self._take("terminated", event)
 
     def _take(self, kind: str, event: Any) -> None:
@@ -93,7 +128,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             return
         agent = self._start()
         try:
-            agent.inbox.put(Item(kind, text_of(kind, event), _now(), 0.0, fallback=True))
+            agent.inbox.put(Item(kind, text_of(kind, event), _now(), 0.0, not self._connect))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
             agent.complain("bridge", error)
 
@@ -109,16 +144,37 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         """What the agent has counted of itself."""
         return self._agent.stats if self._agent else None
 
+    @property
+    def closed(self) -> bool:
+        """Whether the agent that this listener feeds has ended."""
+        return self._agent is not None and self._agent.closed
+
     def close(self) -> None:
         """Send what is left and stop the process's agent; exit does this by itself."""
         if self._agent:
+            self._agent.flush()
             self._agent.close()
+
+    def complain(self, error: BaseException) -> None:
+        """Log, once a minute, that Spark could not be listened to as it should."""
+        if self._agent:
+            self._agent.complain("bridge", error)
+
+    def hold(self, bus: Any) -> None:
+        """Know a bus on which this listener hears every session."""
+        if self._agent:
+            self._agent.bus = bus
 
     def _start(self) -> Agent:
         if self._agent is None:
             self._agent = Agent.join(self._settings, self._config, **self._parts)
             self._agent.start(_app_name(), **_resource())
         return self._agent
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether a session is a Connect client's."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _now() -> float:
@@ -128,9 +184,7 @@ def _now() -> float:
 
 
 def _app_name() -> str | None:
-    from pyspark import SparkContext  # noqa: PLC0415
-
-    context = SparkContext._active_spark_context  # noqa: SLF001
+    context = active_context()
     return context.appName if context is not None else None
 
 

@@ -15,8 +15,8 @@ from .exporters import Exporter
 from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
 from .listener.fleet import Fleet, Query
-from .listener.inbox import Inbox, Item
-from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick
+from .listener.inbox import MARK, Inbox, Item
+from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick, Unseen
 from .listener.stats import Stats
 from .listener.verdict import Verdict, judge
 
@@ -52,6 +52,7 @@ class Worker:
         self._clock = clock
         self._bus_dropped: int | None = None
         self._missed: dict[str, int] = {}
+        self._told_the_end: set[int] = set()  # exporters that were closed
         self._verdicts: dict[str, Verdict] = {}
         self.seen_at = clock()
         self._thread = threading.Thread(target=self._run, name="streamgauge-worker", daemon=True)
@@ -68,16 +69,24 @@ class Worker:
     def _run(self) -> None:
         while True:
             items = self._inbox.take(_BEAT)
-            self.seen_at = self._clock()
-            for item in items:
-                self.handle(item)
-                self.seen_at = self._clock()
-            self._guard("worker", self._sweep)
+            self.step(items)
             if self._inbox.closed and not items:
+                self.close_exporters()
                 return
+
+    def step(self, items: Sequence[Item]) -> None:
+        """Handle items and let go of what is old; never raises."""
+        self.seen_at = self._clock()
+        for item in items:
+            self.handle(item)
+            self.seen_at = self._clock()
+        self._guard("worker", self._sweep)
 
     def handle(self, item: Item) -> None:
         """Handle one item; never raises."""
+        if item.kind == MARK:
+            item.content.set()
+            return
         began = time.perf_counter()
         self._guard(
             "worker", lambda: self._look(item) if item.kind == "look" else self._event(item)
@@ -145,6 +154,8 @@ class Worker:
             query = self._fleet.look(look)
         elif isinstance(look, CheckpointLook):
             query = self._fleet.inspect(look)
+        elif isinstance(look, Unseen):
+            query = self._fleet.hide(look)
         elif isinstance(look, Gone):
             query = self._fleet.lose(look)
         else:
@@ -184,5 +195,8 @@ class Worker:
             self._tell(lambda exporter: exporter.change(query, before, after))
 
     def close_exporters(self) -> None:
-        """Let each exporter send what is left."""
-        self._tell(lambda exporter: exporter.close())
+        """Let each exporter send what is left, once; any thread, should the worker's be stuck."""
+        for exporter in self._exporters:
+            if id(exporter) not in self._told_the_end:
+                self._told_the_end.add(id(exporter))
+                self._guard(exporter.name, exporter.close)

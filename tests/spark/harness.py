@@ -83,15 +83,26 @@ def commits(query, batches, seconds=60):
 
 def run_job(code, *, env=None, seconds=100):
     """Run a PySpark job as a process of its own; it may use `build_session`."""
+    job = start_job(code, env=env)
+    try:
+        out, err = job.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        out, err = job.communicate()
+        raise AssertionError(f"the job took over {seconds} s:\n{out}\n{err[-3000:]}") from None
+    return subprocess.CompletedProcess(job.args, job.returncode, out, err)
+
+
+def start_job(code, *, env=None):
+    """Start such a job and let it run."""
     places = [str(ROOT / "tests"), str(ROOT / "tests" / "spark")]
     header = (
         f"import sys, time\nsys.path[:0] = {places!r}\nfrom harness import build_session, commits\n"
     )
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-c", header + textwrap.dedent(code)],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=seconds,
         env={**os.environ, **(env or {})},
     )

@@ -152,3 +152,11 @@ def test_wrong_settings_raise_where_they_are_written():
 
     with pytest.raises(ConfigError, match="metrics_address"):
         TelemetryListener(metrics_adress="127.0.0.1:1")
+
+
+def test_connect_of_3_5_is_refused_with_the_reason():
+    """It would send the listener to the server; it asks for an id first, and there it ends."""
+    from streamgauge import TelemetryListener
+
+    with pytest.raises(NotImplementedError, match=r"4\.0 or newer"):
+        TelemetryListener()._init_listener_id()

@@ -1,0 +1,86 @@
+"""The hooks in a classic Spark application: its end, and a place on its bus for every session.
+
+Both rest on what is private in PySpark or Spark and the same on all of 3.5 to 4.3 (spark-facts 2.3, 10).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+_HOOK = "_streamgauge_hook"
+_BUS_CLASSES = (
+    "org.apache.spark.sql.execution.streaming.runtime.StreamingQueryListenerBus",  # 4.1 and newer
+    "org.apache.spark.sql.execution.streaming.StreamingQueryListenerBus",  # 3.5, 4.0
+)
+
+
+def active_context() -> Any:
+    """The process's SparkContext; None when there is none, as in a Connect client."""
+    from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
+
+    context = SparkContext._active_spark_context  # noqa: SLF001 - there is no public way
+    return context if context is not None and context._jsc is not None else None  # noqa: SLF001
+
+
+def hook_stop(context: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Have `before` and `after` called around `context.stop()`, in its caller's thread.
+
+    The hooks must not raise. A context that has hooks keeps its first ones: they are called once.
+    """
+    if hasattr(context.stop, _HOOK):
+        return
+    stop = context.stop
+
+    @functools.wraps(stop)
+    def stop_with_hooks(*args: Any, **kwargs: Any) -> Any:
+        before()
+        try:
+            return stop(*args, **kwargs)
+        finally:
+            after()
+
+    setattr(stop_with_hooks, _HOOK, True)
+    context.stop = stop_with_hooks
+
+
+def unhook_stop(context: Any) -> None:
+    """Give a context its own `stop` back."""
+    if hasattr(context.stop, _HOOK):
+        del context.stop
+
+
+def listen_everywhere(context: Any, java_listener: Any) -> Any:
+    """Put a Java listener where the events of every session pass; the bus that was made for it.
+
+    Each session's own bus drops the events of other sessions' queries; a bus without a session
+    drops nothing. Raises what Py4J raises where this Spark has no such class.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
+
+    ensure_callback_server_started(context._gateway)  # noqa: SLF001 - as `addListener` does
+    bus = _make_bus(context._jvm)  # noqa: SLF001
+    bus.addListener(java_listener)
+    context._jsc.sc().listenerBus().addToQueue(bus, "streams")  # noqa: SLF001
+    return bus
+
+
+def stop_listening_everywhere(context: Any, bus: Any) -> None:
+    """Take such a bus off again."""
+    context._jsc.sc().listenerBus().removeListener(bus)  # noqa: SLF001
+
+
+def _make_bus(jvm: Any) -> Any:
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for name in _BUS_CLASSES:
+        try:
+            jvm.java.lang.Class.forName(name, False, loader)
+        except Exception:  # noqa: BLE001, S112 - Py4J's; another Spark has it under another name
+            continue
+        made = functools.reduce(getattr, name.split("."), jvm)
+        return made(jvm.scala.Option.empty())
+    raise RuntimeError(
+        f"this Spark has none of {', '.join(_BUS_CLASSES)}; "
+        "use spark.streams.addListener(TelemetryListener()) in each session"
+    )

@@ -1,0 +1,232 @@
+"""One Connect session as its client can see it, asked on threads that may never come back.
+
+A call on a dead server blocks for minutes (spark-facts 10), so a probe with a deadline of its own goes first,
+and every public call after it is made on a disposable daemon thread. Nothing here waits longer than
+it is told to.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from streamgauge.masking import clean
+
+SERVER_GONE = "server_gone"
+NETWORK_CUT = "network_cut"
+SESSION_DEAD = "session_dead"
+LISTENER_CLEARED = "listener_cleared"
+LISTENER_REMOVED = "listener_removed"
+
+_DEADLINE = 5.0  # for the server's answer to a probe
+_OVERDUE = 12.0  # a round that takes longer counts as no answer
+_FAILURES = 2  # so many in a row are no accident
+_DEAD_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION", "server side session identifier")
+_REFUSED = ("refused", "Name resolution", "DNS resolution")
+
+
+class Running(Struct, frozen=True):
+    """A query that the server says is active."""
+
+    query_id: str
+    run_id: str
+    name: str | None
+    status: Mapping[str, Any] | None
+
+
+class Answer(Struct, frozen=True):
+    """What one round of questions found."""
+
+    at: float
+    version: str | None
+    app_name: str | None
+    app_id: str | None
+    running: Mapping[str, Running]  # by run id
+
+
+class Failure(Struct, frozen=True):
+    """Why a round found nothing."""
+
+    at: float
+    cause: str
+    words: str
+
+
+class Client:
+    """A session, and our listener on it. The watchdog's thread calls all but `ask_once`'s inside."""
+
+    def __init__(self, session: Any, listener: Any, clock: Callable[[], float] = time.time) -> None:
+        self.session = session
+        self.listener = listener
+        self.left = False  # stopped by the application itself
+        self.removed = False  # the application took our listener off
+        self.answer: Answer | None = None
+        self.failures: list[Failure] = []  # since the last answer
+        self._clock = clock
+        self._round: threading.Thread | None = None
+        self._round_began = 0.0
+        self._adding: threading.Thread | None = None
+        self._app: tuple[str | None, str | None] | None = None
+        self._remove = self._note_removal()
+
+    # ---- asking ----------------------------------------------------------------------------
+
+    def ask(self, seconds: float) -> None:
+        """Begin a round unless one is under way, and give it so many seconds."""
+        if self._round is None or not self._round.is_alive():
+            self._round_began = self._clock()
+            self._round = _disposable(self._ask, "streamgauge-probe")
+        self._round.join(seconds)
+        if self._round.is_alive() and self._clock() - self._round_began > _OVERDUE:
+            waited = self._clock() - self._round_began
+            self._fail(NETWORK_CUT, f"the Connect server has not answered for {waited:.0f} s")
+            self._round = None  # left to itself; the next round is another thread's
+
+    def _ask(self) -> None:
+        began = self._round_began
+        try:
+            version = self._probe()
+            app = self._app = self._app or self._read_app()
+            running = {query.run_id: query for query in self._read_queries()}
+        except Exception as error:  # noqa: BLE001 - gRPC's, PySpark's; each says that we can't see
+            if began == self._round_began:
+                self._fail(*classify(error, stopped=self.session.is_stopped))
+            return
+        self.answer = Answer(self._clock(), version, *app, running)
+        self.failures = []
+
+    def _fail(self, cause: str, words: str) -> None:
+        self.failures = [*self.failures[-9:], Failure(self._clock(), cause, words)]
+
+    def _probe(self) -> str | None:
+        """The server's version; one call with a deadline and without Connect's own retries."""
+        client = self.session.client
+        request = client._analyze_plan_request_with_metadata()  # noqa: SLF001 - there is no public way
+        request.spark_version.SetInParent()
+        stub, builder = client._stub, client._builder  # noqa: SLF001
+        reply = stub.AnalyzePlan(request, metadata=builder.metadata(), timeout=_DEADLINE)
+        return reply.spark_version.version or None
+
+    def _read_app(self) -> tuple[str | None, str | None]:
+        conf = self.session.conf
+        return _text(lambda: conf.get("spark.app.name")), _text(lambda: conf.get("spark.app.id"))
+
+    def _read_queries(self) -> list[Running]:
+        return [
+            Running(str(query.id), str(query.runId), query.name, _status(query))
+            for query in self.session.streams.active
+        ]
+
+    # ---- judging ---------------------------------------------------------------------------
+
+    def blindness(self) -> tuple[str, str] | None:
+        """Which cause keeps us from seeing this session, and in what words; None when none does."""
+        if self.session.is_stopped:
+            return SESSION_DEAD, "its Connect session is dead; the application needs a new one"
+        if self.failures:
+            last = self.failures[-1]
+            if last.cause == SESSION_DEAD or len(self.failures) >= _FAILURES:
+                return last.cause, last.words
+        if self.removed:
+            return LISTENER_REMOVED, "the listener was removed from this query's session"
+        if self.answers and not self.listens():
+            return (
+                LISTENER_CLEARED,
+                "Connect has cleared this session's listeners; adding ours again",
+            )
+        return None
+
+    def listens(self) -> bool:
+        """Whether our listener is on the client's bus, and the bus has a thread that lives."""
+        bus = self.session.streams._sqlb  # noqa: SLF001
+        thread = bus._execution_thread  # noqa: SLF001
+        there = any(one is self.listener for one in bus._listener_bus)  # noqa: SLF001
+        return there and thread is not None and thread.is_alive()
+
+    # ---- listening -------------------------------------------------------------------------
+
+    def listen(self, seconds: float) -> None:
+        """Put our listener on the session (again), giving it so many seconds."""
+        if self._adding is None or not self._adding.is_alive():
+            self._adding = _disposable(self._add, "streamgauge-add")
+        self._adding.join(seconds)
+
+    def _add(self) -> None:
+        bus = self.session.streams._sqlb  # noqa: SLF001
+        with bus._lock:  # noqa: SLF001
+            thread = bus._execution_thread  # noqa: SLF001
+            if thread is not None and not thread.is_alive():  # it died without clearing its bus
+                bus._execution_thread = None  # noqa: SLF001
+                bus._listener_bus.clear()  # noqa: SLF001
+        if not self.listens():
+            self.session.streams.addListener(self.listener)
+
+    def leave(self) -> None:
+        """Take our listener off, after it was given what is on the way. Waits for the server."""
+        if self.answers:
+            self._remove(self.listener)
+
+    def _note_removal(self) -> Callable[[Any], None]:
+        """Tell the application's own `removeListener` from a bus that was cleared; Spark's is returned."""
+        bus = self.session.streams._sqlb  # noqa: SLF001
+        remove: Callable[[Any], None] = bus.remove
+
+        def remove_and_note(listener: Any) -> None:
+            self.removed = self.removed or listener is self.listener
+            remove(listener)
+
+        bus.remove = remove_and_note
+        return remove
+
+    @property
+    def answers(self) -> bool:
+        """Whether the server answered when it was last asked."""
+        return not self.session.is_stopped and self.answer is not None and not self.failures
+
+
+def classify(error: BaseException, *, stopped: bool = False) -> tuple[str, str]:
+    """Cause and words of an error of Connect's client."""
+    text = str(error)
+    if stopped or any(sign in text for sign in _DEAD_SESSION):
+        return SESSION_DEAD, "its Connect session is dead; the application needs a new one"
+    code = getattr(error, "code", None)
+    name = getattr(code(), "name", "") if callable(code) else ""
+    if name == "UNAVAILABLE" and any(sign in text for sign in _REFUSED):
+        return SERVER_GONE, "the Connect server is gone: nothing answers at its address"
+    if name == "DEADLINE_EXCEEDED":
+        return NETWORK_CUT, f"the Connect server has not answered for {_DEADLINE:.0f} s"
+    if name == "UNAVAILABLE":
+        return NETWORK_CUT, "the connection to the Connect server is cut"
+    return NETWORK_CUT, f"the Connect server can't be asked: {type(error).__name__}"
+
+
+def _disposable(work: Callable[[], None], name: str) -> threading.Thread:
+    """Start a daemon thread that nobody needs to come back."""
+
+    def quietly() -> None:
+        with suppress(Exception):  # the next round finds what is wrong
+            work()
+
+    thread = threading.Thread(target=quietly, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _status(query: Any) -> Mapping[str, Any] | None:
+    try:
+        status: Mapping[str, Any] = query.status
+    except Exception:  # noqa: BLE001 - it has just ended
+        return None
+    return status
+
+
+def _text(read: Callable[[], Any]) -> str | None:
+    try:
+        return clean(str(read()))
+    except Exception:  # noqa: BLE001 - a server that does not tell
+        return None

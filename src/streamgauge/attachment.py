@@ -1,0 +1,84 @@
+"""Every session of an application at once: `streamgauge.attach(spark)`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from .config import Config
+from .listener.application import (
+    active_context,
+    listen_everywhere,
+    stop_listening_everywhere,
+    unhook_stop,
+)
+from .telemetry import TelemetryListener, is_connect
+
+_lock = threading.RLock()
+_attached: _Attachment | None = None
+
+
+class _Attachment:
+    """A listener and where it sits."""
+
+    def __init__(self, listener: TelemetryListener) -> None:
+        self.listener = listener
+        self.context: Any = None  # classic: the SparkContext that our bus is on
+        self.bus: Any = None
+        self.session: Any = None  # Connect: the session that the listener was added to
+
+    def sees(self, spark: Any) -> bool:
+        """Whether nothing is left to do for this session."""
+        if is_connect(spark):
+            return self.session is spark
+        return self.context is not None and self.context is active_context()
+
+    def add(self, spark: Any) -> None:
+        if is_connect(spark):
+            self.listener.everywhere = True
+            spark.streams.addListener(self.listener)
+            self.session = spark
+            return
+        java = self.listener._jlistener  # noqa: SLF001 - our own class
+        self.context = active_context()
+        if self.context is None or self.listener.disabled:
+            return
+        try:
+            self.bus = listen_everywhere(self.context, java)
+            self.listener.hold(self.bus)
+        except Exception as error:  # noqa: BLE001 - an unknown Spark: its own session is still seen
+            self.listener.complain(error)
+            spark.streams.addListener(self.listener)
+
+    def remove(self) -> None:
+        if self.bus is not None and self.context is active_context():
+            unhook_stop(self.context)
+            stop_listening_everywhere(self.context, self.bus)
+        self.listener.close()
+
+
+def attach(spark: Any, config: Config | None = None, **settings: Any) -> TelemetryListener:
+    """See the streaming queries of every session of this application, present and future.
+
+    Settings are those of `TelemetryListener`; the listener is returned for its `address`. A second
+    call does nothing in the same application, and joins the new one after `spark.stop()`. With
+    Connect the sessions of this client are seen, and no other client's.
+    Raises `ConfigError` for wrong settings, and nothing else of ours.
+    """
+    global _attached  # noqa: PLW0603 - one a process, as the agent is
+    with _lock:
+        wanted = TelemetryListener(config, **settings)
+        if _attached is None or _attached.listener.closed:
+            _attached = _Attachment(wanted)
+        if not _attached.sees(spark):
+            _attached.add(spark)
+        return _attached.listener
+
+
+def detach() -> None:
+    """Take the agent off again, after it has sent what is left; nothing happens without `attach`."""
+    global _attached
+    with _lock:
+        attached, _attached = _attached, None
+        if attached is not None:
+            attached.remove()

@@ -1,0 +1,106 @@
+"""Runs that end before anybody scrapes them leave their state on a real Pushgateway."""
+
+import contextlib
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from stage import Life, feed, free_port, page, program, value, wait_for
+
+
+@pytest.fixture
+def gateway():
+    """Starts Pushgateways on loopback and stops them."""
+    running = []
+
+    def start(port):
+        command = [program("pushgateway"), f"--web.listen-address=127.0.0.1:{port}"]
+        running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+
+    yield start
+    for one in running:
+        one.terminate()
+        one.wait(20)
+
+
+def _read(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+    except OSError:
+        return ""
+
+
+def _settings(port):
+    return {"pushgateway_url": f"http://127.0.0.1:{port}"}
+
+
+def test_short_run_is_there_afterwards(gateway, agent):
+    """Every batch and row, the end, and that it is over."""
+    port = free_port()
+    gateway(port)
+    wait_for(lambda: _read(port), what="the gateway")
+    life, run = Life(), agent(**_settings(port))
+    feed(run, life.started(), life.progress(), life.progress(), life.terminated())
+    run.close()
+    samples = page(_read(port))
+    assert value(samples, "batches_total", data="true") == 2
+    assert value(samples, "input_rows_total") == 20
+    assert value(samples, "query_active") == 0
+    assert value(samples, "query_state", state="stopped") == 1
+    assert value(samples, "agent_errors_total", query=None, part="pushgateway") == 0
+
+
+def test_gateway_that_comes_up_late_gets_it_all(gateway, agent):
+    """Down at first: the push is tried again soon, and the failures are counted."""
+    port = free_port()
+    life, run = Life(), agent(**_settings(port))
+    feed(run, life.started(), life.progress(), life.terminated())
+    wait_for(lambda: run.stats.of("errors").get("pushgateway"), what="a push that failed")
+    gateway(port)
+    pushed = wait_for(lambda: (t := _read(port)) and "streamgauge_" in t and t, 40, "a push")
+    assert value(page(pushed), "input_rows_total") == 10
+
+
+def test_gateway_that_comes_up_while_closing_gets_it(gateway, agent):
+    """The last push is tried for as long as the exit may take."""
+    port = free_port()
+    life, run = Life(), agent(**_settings(port))
+    feed(run, life.started(), life.progress())
+    gateway(port)
+    wait_for(lambda: _read(port), what="the gateway")
+    run.close()
+    assert value(page(_read(port)), "input_rows_total") == 10
+
+
+def test_two_drivers_never_overwrite_each_other(gateway, agent):
+    """Each has a group of its own, by app and instance."""
+    port = free_port()
+    gateway(port)
+    wait_for(lambda: _read(port), what="the gateway")
+    for number in (1, 2):
+        life, run = Life(), agent(**_settings(port))
+        run._grouping = lambda number=number: {"app": "shop", "instance": f"host:{number}"}
+        run._exporters[-1]._grouping = run._grouping
+        feed(run, life.started(), *(life.progress() for _ in range(number)))
+        run.close()
+    found = page(_read(port))
+    assert value(found, "input_rows_total", instance="host:1", app="shop") == 10
+    assert value(found, "input_rows_total", instance="host:2", app="shop") == 20
+
+
+@pytest.mark.parametrize("how", ["refuses", "swallows"])
+def test_dead_gateway_delays_the_end_by_two_seconds_at_most(agent, how):
+    """Whether it refuses or never answers."""
+    with contextlib.closing(socket.socket()) as listening:
+        listening.bind(("127.0.0.1", 0))
+        if how == "swallows":
+            listening.listen(16)
+        life, run = Life(), agent(**_settings(listening.getsockname()[1]))
+        feed(run, life.started(), life.progress(), life.terminated())
+        began = time.monotonic()
+        run.close()
+        assert time.monotonic() - began < 2
+        assert run.stats.of("errors").get("pushgateway", 0) >= 1
