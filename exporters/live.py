@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from streamgauge.listener.events import Event, Progress
-from streamgauge.listener.fleet import Query
+from streamgauge.listener.query import Query
 from streamgauge.listener.verdict import Verdict, judge
 
 from . import Exporter
-from .prometheus import freshness_of
+from .page import freshness_of
 
 BATCHES, VERDICTS = 100, 30
 PHASES = (

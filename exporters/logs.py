@@ -14,7 +14,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from streamgauge.listener.events import Event, Progress, Started, Terminated
-from streamgauge.listener.fleet import Query
+from streamgauge.listener.query import Query
 from streamgauge.listener.verdict import Verdict
 from streamgauge.masking import clean, mask_all
 

@@ -14,8 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from streamgauge.listener.events import Operator, Progress, Source
-from streamgauge.listener.fleet import HOUR, Query
+from streamgauge.listener.fleet import HOUR
 from streamgauge.listener.looks import Sighting
+from streamgauge.listener.query import Query
 from streamgauge.masking import mask
 
 Value = str | bool | int | float

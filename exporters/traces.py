@@ -11,7 +11,7 @@ from msgspec import Struct
 from opentelemetry.trace import SpanContext
 
 from streamgauge.listener.events import Event, Idle, Progress, Started, Terminated
-from streamgauge.listener.fleet import End, Query
+from streamgauge.listener.query import End, Query
 
 from . import Exporter, span_ids
 from .failed_batch import Traced, find_failed, find_start, read_planned

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from .driver import ApplicationStopped
-from .fleet import Query
 from .inbox import Inbox, Item
 from .looks import CheckpointLook
+from .query import Query
 
 _LONGEST_PAUSE = 900.0
 

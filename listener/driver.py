@@ -15,8 +15,8 @@ from typing import Any
 from streamgauge.masking import clean, mask
 
 from . import decoder, offsets
-from .fleet import Query
 from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
+from .query import Query
 
 _TRIGGERS = {
     "ProcessingTimeTrigger": "processing_time",

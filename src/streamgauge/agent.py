@@ -29,9 +29,10 @@ from .listener.application import hook_stop
 from .listener.checkpoint_watch import CheckpointWatch
 from .listener.connect import ConnectDriver
 from .listener.driver import ClassicDriver
-from .listener.fleet import Fleet, Query
+from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import Tick
+from .listener.query import Query
 from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean

@@ -21,7 +21,7 @@ from typing import Any
 
 from . import demo_table
 from .agent import Agent
-from .listener.fleet import Query
+from .listener.query import Query
 from .listener.verdict import judge
 
 _HANG_AT = 30.0  # seconds after every query has found its pace

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .listener.fleet import Query
+from .listener.query import Query
 from .listener.verdict import Verdict, judge
 
 _COLOURS = {

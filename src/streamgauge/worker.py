@@ -14,9 +14,10 @@ from typing import Any
 from .exporters import Exporter
 from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
-from .listener.fleet import Fleet, Query
+from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick, Unseen
+from .listener.query import Query
 from .listener.stats import Stats
 from .listener.verdict import Verdict, judge
 
