@@ -5,13 +5,16 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup setup-integration demo test test-matrix test-integration check bench docs forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 setup:  ## environments from PyPI, programs from Debian's packages; again at no cost
 	@$(PYTHON) scripts/setup.py 4.3 3.5 programs
+
+demo: setup  ## watch the agent at work on a local Spark
+	@$(BIN)/streamgauge demo $(DEMO)
 
 check: setup  ## lint, format, types, direction of imports
 	$(BIN)/ruff check .
@@ -20,8 +23,29 @@ check: setup  ## lint, format, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
-	$(BIN)/python -m pytest
-	.venv-3.5/bin/python -m pytest -m spark
+	$(BIN)/python -m pytest -m "not integration"
+	.venv-3.5/bin/python -m pytest -m "spark and not integration"
+
+setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
+	@$(PYTHON) scripts/setup.py browser
+	@$(PYTHON) scripts/setup_integration.py
+
+test-integration: setup-integration  ## the tests that need the Go module proxy or take long
+	$(BIN)/python -m pytest -m integration
+
+test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
+	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2
+	for line in -3.5 -4.0 -4.1 -4.2 ""; do .venv$$line/bin/python -m pytest -m "spark and not integration" || exit 1; done
+
+bench: setup  ## measure every published figure again (under 10 minutes) and write docs/performance.md
+	$(BIN)/python bench/run.py
+
+docs: setup  ## write the generated pages
+	$(BIN)/python scripts/write_docs.py
+
+forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
+	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md
+	.venv-3.5/bin/python tests/checkpoint/forecast_table.py --write docs/restarts.md
 
 lock: setup  ## write requirements.lock anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \

@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 from streamgauge import TelemetryListener
 from streamgauge.listener.bridge import Bridge, wrap
 
-BATCHES, ROUNDS = 20, 3
+BATCHES, ROUNDS = 15, 3
 
 
 class Stock(StreamingQueryListener):
@@ -50,14 +50,19 @@ class BareListener(Stock):
 
 def measure(kind: str) -> tuple[float, list[float]]:
     """Milliseconds on the bus a batch, and the times of the progress events alone."""
-    spark = build_session(f"bench-{kind}")
+    spark = build_session(f"bench-{kind}", **{"spark.sql.shuffle.partitions": "1"})
     spark.sparkContext.setLogLevel("OFF")
     if kind == "ours":
         listener = TelemetryListener(metrics_address="127.0.0.1:0", log_level="off")
     else:
         listener = {"stock": Stock, "bare": BareListener}[kind]()
     spark.streams.addListener(listener)
-    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    rows = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 10)
+        .option("numPartitions", 1)
+        .load()
+    )
     query = (
         rows.groupBy("value").count().writeStream.format("noop").outputMode("update")
         .trigger(processingTime="500 milliseconds").queryName(kind).start()

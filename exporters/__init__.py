@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.listener.events import Event
-from streamgauge.listener.fleet import Query
+from streamgauge.listener.query import Query
 from streamgauge.listener.verdict import Verdict
 
 

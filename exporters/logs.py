@@ -14,11 +14,12 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from streamgauge.listener.events import Event, Progress, Started, Terminated
-from streamgauge.listener.fleet import Query
+from streamgauge.listener.query import Query
 from streamgauge.listener.verdict import Verdict
 from streamgauge.masking import clean, mask_all
 
 from . import Exporter
+from .span_ids import Ids
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
@@ -85,11 +86,14 @@ class LogExporter(Exporter):
     def __init__(self, logger: FilteringBoundLogger, app: str = "") -> None:
         self._logger = logger
         self.app = app
+        self.trace_of: Callable[[Event], Ids | None] = lambda _: None
         self._lost: set[str] = set()  # runs whose end was told
 
     def handle(self, event: Event, query: Query) -> None:
         """A start, an end, a batch."""
         logger = self._logger.bind(app=self.app, query=query.label, run_id=event.run_id)
+        if ids := self.trace_of(event):
+            logger = logger.bind(**ids._asdict())
         if isinstance(event, Started):
             _log_start(logger, query)
         elif isinstance(event, Terminated):
@@ -133,6 +137,11 @@ def _log_start(logger: Any, query: Query) -> None:
         more["last_outcome"] = query.last_end.outcome
     if query.replaced_query_id:
         more["replaced_query_id"] = query.replaced_query_id
+    if query.replaced_query_id and query.last_end is None:
+        hint = "its checkpoint was deleted, moved, or has a random path"
+        logger.warning(
+            "query has a new id under an old name", query_id=query.query_id, hint=hint, **more
+        )
     words = "query restarted" if restart else "query started"
     logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
 

@@ -89,6 +89,13 @@ _QUERY_METRICS = (
     _counter("state_removal_seconds_total", "Time in removals, summed over tasks; not wall time.", "operator"),
     _gauge("state_custom", "What the tables don't know, as Spark gave it.", "operator", "metric"),
     _gauge("observed", "Numbers of df.observe(), of the last batch that had any.", "name", "field"),
+    _gauge("checkpoint_last_offset_batch_id", "Newest batch in the checkpoint's offsets/: planned."),
+    _gauge("checkpoint_last_commit_batch_id", "Newest batch in the checkpoint's commits/: done."),
+    _gauge("checkpoint_last_commit_timestamp_seconds", "When the newest file in commits/ was written."),
+    _gauge("checkpoint_uncommitted_batches", "Batches that are planned and not committed; a restart runs the last of them again."),
+    _gauge("checkpoint_findings", "1 for each rule that the names in the checkpoint, or a batch id that went backwards, break.", "rule"),
+    _counter("checkpoint_resets_total", "Restarts under the same name with a new query id: another checkpoint."),
+    _gauge("checkpoint_shared", "Whether another live query of this application has the same checkpoint."),
     _gauge("alerting_enabled", "0 when the settings take this query out of alerting."),
     _gauge("query_expected", "1 when the settings say that this query must be running."),
 )  # fmt: skip
@@ -110,6 +117,7 @@ _AGENT_METRICS = (
     _agent("agent_missed_batches_total", "counter", "Batch ids that were never seen."),
     _agent("agent_bus_dropped_events_total", "counter", "Events that Spark's own listener bus dropped (queue `streams`)."),
     _agent("agent_errors_total", "counter", "Failures of the agent's own parts; the query never notices.", "part"),
+    _agent("agent_spans_total", "counter", "Spans, by outcome: exported, failed (not taken), dropped (no room, or no time at the end), unsampled, handed_over (to the user's own provider).", "outcome"),
     _agent("agent_callback_seconds", "histogram", "Time of one event on Spark's listener thread."),
     _agent("agent_handling_seconds", "histogram", "Time of one event in the agent's worker."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
@@ -120,5 +128,19 @@ _AGENT_METRICS = (
 )  # fmt: skip
 
 METRICS = {m.name: m for m in (*_QUERY_METRICS, *_PROVIDER_METRICS, *_AGENT_METRICS)}
+SPAN_OUTCOMES = ("exported", "failed", "dropped", "unsampled", "handed_over")
 EVENT_KINDS = ("started", "progress", "idle", "terminated")
-PARTS = ("decoder", "prometheus", "logs", "server", "pushgateway", "watchdog", "series", "bridge")
+PARTS = (
+    "decoder",
+    "prometheus",
+    "live",
+    "logs",
+    "server",
+    "pushgateway",
+    "watchdog",
+    "checkpoint",
+    "recorder",
+    "series",
+    "bridge",
+    "traces",
+)

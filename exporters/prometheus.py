@@ -8,278 +8,23 @@ instead of freezing the page. No global of prometheus-client is touched.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import Metric as Family
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar, Sample
 
-from streamgauge.config import Config, QueryConfig
-from streamgauge.listener import offsets
-from streamgauge.listener.events import Event, Operator, Progress, Started, Terminated
-from streamgauge.listener.fleet import Query
+from streamgauge.config import Config
+from streamgauge.listener.events import Event, Progress, Started, Terminated
+from streamgauge.listener.query import Query
 from streamgauge.listener.stats import Stats
-from streamgauge.listener.verdict import STATES, judge
 
 from . import Exporter
-from .histogram import AGENT_BOUNDS, BATCH_BOUNDS, Histogram
-from .metrics import EVENT_KINDS, INFO, METRICS, PARTS, PREFIX
-from .providers import CUMULATIVE, PROVIDER_METRICS
-
-Key = tuple[str, tuple[str, ...]]  # name of a metric, values of its labels past app and query
-_ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 26  # what every query has besides counters and its last batch, at most
-_STAYS_AFTER_FAILURE = ("query_info", "query_started_timestamp_seconds")
-
-
-class Page:
-    """The series of one query. Only the worker calls its methods; `samples` is swapped whole."""
-
-    def __init__(self, app: str, query: Query, settings: QueryConfig, budget: Budget) -> None:
-        self.labels = {"app": app, "query": query.label}
-        self.query = query
-        self.samples: Mapping[str, list[Sample]] = {}
-        self._settings = settings
-        self._budget = budget
-        self._counters: dict[Key, float] = {}
-        self._gauges: dict[Key, float] = {}  # of the last batch; replaced with the next
-        self._series: dict[Key, Sample] = {}
-        self._counted = 0
-        self._error_classes: set[str] = set()
-        self._durations = Histogram(BATCH_BOUNDS)
-        budget.take(self.least())
-        for name in ("query_starts_total", "batches_replayed_total", "input_rows_total"):
-            self.add(name, 0)
-        for data in ("true", "false"):
-            self.add("batches_total", 0, data)
-        for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
-            self.add("query_terminations_total", 0, outcome, error_class)
-
-    # ---- writing ---------------------------------------------------------------------------
-
-    def add(self, name: str, by: float | None, *labels: str) -> None:
-        """Add to a counter; unknown adds nothing, and does not make the series."""
-        if by is None:
-            return
-        key = (name, labels)
-        if key in self._counters:
-            self._counters[key] += by
-        elif self._budget.admit(key in self._series):
-            self._counters[key] = by
-
-    def pass_on(self, name: str, total: float, *labels: str) -> None:
-        """Set a counter that Spark itself keeps."""
-        key = (name, labels)
-        if key in self._counters or self._budget.admit(key in self._series):
-            self._counters[key] = total
-
-    def set(self, name: str, value: float | None, *labels: str) -> None:
-        """Set a gauge of the last batch; unknown is absent."""
-        if value is not None and self._budget.admit((name, labels) in self._series):
-            self._gauges[name, labels] = value
-
-    def start(self) -> None:
-        """A run began."""
-        self.add("query_starts_total", 1)
-
-    def terminate(self, outcome: str, error_class: str | None) -> None:
-        """A run ended."""
-        known = error_class or ""
-        if known and known not in self._error_classes:
-            if len(self._error_classes) >= _ERROR_CLASSES:
-                known = "other"
-            else:
-                self._error_classes.add(known)
-        self.add("query_terminations_total", 1, outcome, known)
-        for rate in ("input_rows_per_second", "processed_rows_per_second"):
-            self._gauges.pop((rate, ()), None)
-
-    def progress(self, batch: Progress, exemplar: Exemplar | None = None) -> None:
-        """A batch was committed."""
-        kept = {k: v for k, v in self._gauges.items() if _outlives(k[0], batch)}
-        self._gauges = kept
-        self.add("batches_total", 1, "true" if batch.has_data else "false")
-        self.add("batches_replayed_total", int(batch.replayed))
-        self.add("input_rows_total", batch.input_rows)
-        self.add("output_rows_total", batch.sink.rows)
-        self.set("input_rows_per_second", batch.input_rate)
-        self.set("processed_rows_per_second", batch.processed_rate)
-        self.set("watermark_timestamp_seconds", batch.watermark)
-        self.set("event_time_min_timestamp_seconds", batch.event_min)
-        self.set("event_time_avg_timestamp_seconds", batch.event_avg)
-        self.set("event_time_max_timestamp_seconds", batch.event_max)
-        if batch.has_data and batch.seconds is not None:
-            self._durations.observe(batch.seconds, exemplar)
-        for phase, seconds in batch.phases.items():
-            self.add("phase_duration_seconds_total", seconds, phase)
-        for source in batch.sources:
-            self.add("source_input_rows_total", source.rows, source.label)
-            self.set("source_backlog_rows", source.backlog, source.label)
-        for operator in batch.operators:
-            self._operator(operator, batch.batch_id)
-        for name, fields in batch.observed.items():
-            for field, value in fields.items():
-                self.set("observed", value, name, field)
-
-    def _operator(self, operator: Operator, batch_id: int) -> None:
-        label = operator.label
-        self.set("state_rows", operator.rows, label)
-        self.set("state_memory_bytes", operator.memory, label)
-        self.set("state_store_instances", operator.instances, label)
-        self.set("state_snapshot_lag_versions", _snapshot_lag(operator, batch_id), label)
-        self.add("state_rows_updated_total", operator.updated, label)
-        self.add("state_rows_removed_total", operator.removed, label)
-        self.add("state_rows_dropped_by_watermark_total", operator.dropped, label)
-        self.add("state_commit_seconds_total", operator.commit_seconds, label)
-        self.add("state_update_seconds_total", operator.update_seconds, label)
-        self.add("state_removal_seconds_total", operator.removal_seconds, label)
-        for spark_name, value in operator.custom.items():
-            metric = PROVIDER_METRICS.get(spark_name)
-            if metric is None:
-                self.set("state_custom", value, label, spark_name)
-            elif value < 0:
-                continue
-            elif metric.kind == CUMULATIVE:
-                self.pass_on(metric.name, value * metric.scale, label)
-            elif metric.counter:
-                self.add(metric.name, value * metric.scale, label)
-            else:
-                self.set(metric.name, value * metric.scale, label)
-
-    def publish(self, query: Query) -> None:
-        """Make what was written readable, all at once."""
-        self.query = query
-        counted = len(self._counters) + len(self._gauges)
-        self._budget.take(counted - self._counted)
-        self._counted = counted
-        values = {**self._counters, **self._gauges, **self._standing(query)}
-        series = {key: self._sample(key, value) for key, value in values.items()}
-        self._series = series
-        samples: dict[str, list[Sample]] = {}
-        for (name, _), sample in series.items():
-            samples.setdefault(name, []).append(sample)
-        samples["batch_duration_seconds"] = self._durations.samples(
-            PREFIX + "batch_duration_seconds", self.labels
-        )
-        self.samples = samples
-
-    def _sample(self, key: Key, value: float) -> Sample:
-        old = self._series.get(key)
-        if old is not None:
-            return old if old.value == value else Sample(old.name, old.labels, value)
-        metric = METRICS[key[0]]
-        extra = dict(zip(metric.labels[2:], key[1], strict=True))
-        return Sample(metric.full_name, {**self.labels, **extra}, value)
-
-    def _standing(self, query: Query) -> dict[Key, float]:
-        """What holds until something happens, whatever the time."""
-        commit = query.committed
-        sink = query.committed.sink.kind if query.committed else None
-        sink = sink or (query.details.sink if query.details else None)
-        idempotent = offsets.IDEMPOTENT.get(sink or "")
-        standing: dict[str, float | None] = {
-            "query_started_timestamp_seconds": query.started_at,
-            "last_event_timestamp_seconds": query.last_event_at,
-            "last_idle_timestamp_seconds": query.last_idle_at,
-            "last_progress_timestamp_seconds": query.last.ended_at if query.last else None,
-            "last_commit_timestamp_seconds": commit.ended_at if commit else None,
-            "last_committed_batch_id": commit.batch_id if commit else None,
-            "trigger_interval_seconds": query.trigger_seconds,
-            "sink_idempotent": None if idempotent is None else float(idempotent),
-            "alerting_enabled": float(self._settings.alerting),
-            "query_expected": float(self._settings.expected),
-        }
-        found: dict[Key, float] = {
-            (name, ()): value for name, value in standing.items() if value is not None
-        }
-        found["query_info", info_of(query, self._settings)] = 1.0
-        return found
-
-    def shrink(self) -> None:
-        """Keep of a failed query only what a page about it needs."""
-        self._counters.clear()
-        self._gauges.clear()
-        kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
-        self._budget.take(-self._counted)
-        self._counted = 0
-        self._durations = Histogram(BATCH_BOUNDS)
-        self._series = kept
-        self.samples = {key[0]: [sample] for key, sample in kept.items()}
-
-    def leave(self) -> None:
-        """Give the budget back."""
-        self._budget.take(-self._counted - self.least())
-
-    @staticmethod
-    def least() -> int:
-        """How many series a query takes at the least."""
-        return len(BATCH_BOUNDS) + 3 + _ALWAYS
-
-    # ---- reading (any thread) --------------------------------------------------------------
-
-    def live_samples(self, now: float, worker_seen_at: float) -> Iterator[tuple[str, Sample]]:
-        """What depends on the time, computed for this scrape."""
-        query = self.query
-        verdict = judge(query, now, worker_seen_at=worker_seen_at)
-        for state in STATES:
-            yield self._live("query_state", float(verdict.state == state), state=state)
-        yield self._live("query_active", float(query.live))
-        if not query.live:
-            return
-        yield self._live("silence_budget_seconds", query.silence_budget)
-        yield self._live("batch_duration_max_seconds", query.batch_limit_seconds)
-        if (freshness := freshness_of(query, now, verdict.state)) is not None:
-            yield self._live("freshness_lag_seconds", freshness)
-        look = query.sighting
-        if look is None:
-            return
-        yield self._live("query_trigger_active", float(look.trigger_active))
-        yield self._live("query_data_available", float(look.data_available))
-        since = query.inflight_since(now)
-        yield self._live("inflight_batch_seconds", max(0.0, now - since) if since else 0.0)
-        if since is None:
-            return
-        yield self._live("inflight_batch_started_timestamp_seconds", since)
-        if look.tasks is not None:
-            for state in ("running", "completed", "failed"):
-                yield self._live("inflight_tasks", getattr(look.tasks, state), state=state)
-        if query.tasks_changed_at is not None:
-            yield self._live("inflight_last_task_timestamp_seconds", query.tasks_changed_at)
-
-    def _live(self, name: str, value: float, **labels: str) -> tuple[str, Sample]:
-        return name, Sample(PREFIX + name, {**self.labels, **labels}, value)
-
-
-class Budget:
-    """How many series there may be. The worker alone writes it."""
-
-    def __init__(self, limit: int, refuse: Callable[[], None]) -> None:
-        self.limit = limit
-        self.used = 0
-        self._asked = 0
-        self._refuse = refuse
-
-    def admit(self, known: bool) -> bool:
-        """Whether a label set may be shown; new ones only within the budget."""
-        if known:
-            return True
-        if self.used + self._asked >= self.limit:
-            self._refuse()
-            return False
-        self._asked += 1
-        return True
-
-    def has_room(self, series: int) -> bool:
-        """Whether so many more may be shown."""
-        if self.used + series <= self.limit:
-            return True
-        self._refuse()
-        return False
-
-    def take(self, series: int) -> None:
-        """Note what was really published; what was asked for is in it."""
-        self._asked = 0
-        self.used += series
+from .histogram import AGENT_BOUNDS, Histogram
+from .metrics import EVENT_KINDS, METRICS, PARTS, PREFIX, SPAN_OUTCOMES
+from .page import Budget, Page
+from .span_ids import Ids
 
 
 class PrometheusExporter(Exporter, Collector):
@@ -302,6 +47,7 @@ class PrometheusExporter(Exporter, Collector):
         self.version = ""
         self.callback_seconds = Histogram(AGENT_BOUNDS)
         self.handling_seconds = Histogram(AGENT_BOUNDS)
+        self.trace_of: Callable[[Progress], Ids | None] = lambda _: None
         self.dropped: Callable[[], Mapping[str, int]] = dict
         self._config = config
         self._stats = stats
@@ -320,7 +66,7 @@ class PrometheusExporter(Exporter, Collector):
         if page is None:
             return
         if isinstance(event, Started):
-            page.start()
+            page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
         elif isinstance(event, Progress):
             page.progress(event, self.exemplar_of(event))
         elif isinstance(event, Terminated):
@@ -350,8 +96,11 @@ class PrometheusExporter(Exporter, Collector):
             page.leave()
 
     def exemplar_of(self, event: Progress) -> Exemplar | None:
-        """The trace that a batch belongs to, where there is one."""
-        return None
+        """The trace that a batch belongs to, where there is one that was sampled."""
+        ids = self.trace_of(event)
+        if ids is None or event.seconds is None:
+            return None
+        return Exemplar(ids._asdict(), event.seconds, event.ended_at)
 
     def _page(self, query: Query) -> Page | None:
         page = self._pages.get(query.label)
@@ -375,10 +124,12 @@ class PrometheusExporter(Exporter, Collector):
         """Everything there is to say now. Any thread."""
         now, worker_seen_at = self._clock(), self._worker_seen_at()
         families: dict[str, Family] = {}
-        for page in list(self._pages.values()):
+        pages = list(self._pages.values())
+        shared = _shared(page.query for page in pages)
+        for page in pages:
             for name, samples in page.samples.items():
                 _samples_of(families, name).extend(samples)
-            for name, sample in page.live_samples(now, worker_seen_at):
+            for name, sample in page.live_samples(now, worker_seen_at, shared):
                 _samples_of(families, name).append(sample)
         for name in self._missing():
             labels = {"app": self.app, "query": name}
@@ -412,6 +163,9 @@ class PrometheusExporter(Exporter, Collector):
         for name in ("agent_callback_seconds", "agent_handling_seconds"):
             histogram: Histogram = getattr(self, name.removeprefix("agent_"))
             _samples_of(families, name).extend(histogram.samples(PREFIX + name, {}))
+        spans = self._stats.of("spans")
+        for outcome in SPAN_OUTCOMES:
+            put("agent_spans_total", spans.get(outcome, 0), outcome=outcome)
         put("agent_heartbeat_timestamp_seconds", worker_seen_at)
         put("agent_inbox_events", self._inbox_events())
         put("agent_series", self._budget.used)
@@ -431,50 +185,7 @@ def _samples_of(families: dict[str, Family], name: str) -> list[Sample]:
     return family.samples
 
 
-def _outlives(name: str, batch: Progress) -> bool:
-    """Which gauges of earlier batches still hold when a batch does not speak of them."""
-    if name == "observed":
-        return not batch.observed
-    if name.startswith("event_time_"):
-        return batch.event_max is None
-    return name == "watermark_timestamp_seconds" and batch.watermark is None
-
-
-def _snapshot_lag(operator: Operator, batch_id: int) -> float | None:
-    """Versions between the newest state and the oldest of the last uploaded snapshots.
-
-    Spark names only the stores that lag most, and -1 for one that has uploaded none since its
-    executor started, which says nothing of what is in the checkpoint: unknown.
-    """
-    oldest = min(operator.snapshot_versions.values(), default=-1)
-    return None if oldest < 0 else float(max(0, batch_id + 1 - oldest))
-
-
-def freshness_of(query: Query, now: float, state: str) -> float | None:
-    """Age of what readers of the output see: 0 when idle, unknown before the first commit."""
-    if state == "idle":
-        return 0.0
-    return max(0.0, now - query.committed.at) if query.committed else None
-
-
-def info_of(query: Query, settings: QueryConfig) -> tuple[str, ...]:
-    """Label values of `query_info`, in the order of `INFO`; what is not known is empty."""
-    details = query.details
-    sink = query.committed.sink.kind if query.committed else None
-    stateful = query.committed is not None and bool(query.committed.operators)
-    known = {
-        "query_id": query.query_id,
-        "run_id": query.run_id,
-        "app_id": details and details.app_id,
-        "spark_version": details and details.spark_version,
-        "sink": sink or (details and details.sink),
-        "output_mode": details and details.output_mode,
-        "trigger": query.trigger,
-        "state_provider": details and details.state_provider if stateful else None,
-        "checkpoint": details and details.checkpoint,
-        "code_version": settings.code_version,
-        "team": settings.team,
-        "env": settings.env,
-        "tier": settings.tier,
-    }
-    return tuple(known[name] or "" for name in INFO)
+def _shared(queries: Iterable[Query]) -> frozenset[str]:
+    """The checkpoints that more than one live query has."""
+    places = Counter(q.details.checkpoint for q in queries if q.live and q.details)
+    return frozenset(place for place, number in places.items() if place and number > 1)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, push_to_gateway
 
 from streamgauge.listener.events import Event
-from streamgauge.listener.fleet import Query
+from streamgauge.listener.query import Query
 
 from . import Exporter
 

@@ -1,4 +1,4 @@
-"""Serves the page: `/metrics` in text and OpenMetrics, `/-/healthy`, and a way in at `/`.
+"""Serves the page: `/metrics` in text and OpenMetrics, `/-/healthy`, and the live page at `/`.
 
 Threads of its own, all daemons; nothing here can hold up the worker or Spark.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import html
 import json
 import os
 import socket
@@ -25,6 +24,9 @@ from prometheus_client.exposition import make_wsgi_app
 
 from streamgauge.config import Config, ConfigError
 
+from .live import page as live_page
+from .reference import write_markdown
+
 PORTS = 17  # the one that was asked for and the next 16, as Spark's UI does
 _CONNECTIONS = 32
 _PATIENCE = 15.0
@@ -36,11 +38,17 @@ App = Callable[[dict[str, Any], Any], Iterable[bytes]]
 class MetricsServer:
     """An HTTP server for one registry. `address` is where it can be reached."""
 
-    def __init__(self, config: Config, registry: CollectorRegistry, app_label: str = "") -> None:
+    def __init__(
+        self,
+        config: Config,
+        registry: CollectorRegistry,
+        app_label: str = "",
+        live: Callable[[], bytes] = lambda: b"{}",
+    ) -> None:
         """Bind and serve; raise OSError or ConfigError when that can't be done."""
         self._scraped = threading.Condition()
         self._last_scrape = 0.0  # when the last scrape that was answered whole had begun
-        app = self._noting(_route(registry))
+        app = self._noting(_route(registry, live))
         if config.metrics_auth_file:
             app = _with_password(app, _read_password(config.metrics_auth_file))
         self._server = _bind(*config.metrics_endpoint(), app)
@@ -227,36 +235,48 @@ def _with_password(app: App, expected: bytes) -> App:
     return guard
 
 
-def _route(registry: CollectorRegistry) -> App:
+def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
     metrics: Any = make_wsgi_app(registry)
+    pages: dict[str, tuple[str, Callable[[], bytes]]] = {
+        "/": ("text/html", live_page),
+        "/live.json": ("application/json", live),
+        "/docs": ("text/plain", lambda: write_markdown().encode()),
+        "/-/healthy": ("text/plain", lambda: b"streamgauge is healthy\n"),
+    }
 
     def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "/")
         if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
-            return _answer(start_response, "405 Method Not Allowed", "only GET and HEAD\n")
+            return _answer(start_response, "405 Method Not Allowed", b"only GET and HEAD\n")
         if path == "/metrics":
             result: Iterable[bytes] = metrics(environ, start_response)
             return result
-        if path == "/-/healthy":
-            return _answer(start_response, "200 OK", "streamgauge is healthy\n")
-        if path == "/":
-            return _answer(start_response, "200 OK", _INDEX, "text/html")
-        return _answer(
-            start_response, "404 Not Found", f"no {html.escape(path)} here; try /metrics\n"
-        )
+        if path in pages:
+            kind, make = pages[path]
+            return _answer(start_response, "200 OK", make(), kind)
+        return _answer(start_response, "404 Not Found", b"not here; try / or /metrics\n")
 
     return serve
 
 
-_INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>streamgauge</title>
-<h1>streamgauge</h1><p><a href="/metrics">metrics</a> · <a href="/-/healthy">healthy</a></p></html>
-"""
+# The page needs its own script and style and its own data, and nothing else from anywhere.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
+)
 
 
-def _answer(start: Any, status: str, text: str, kind: str = "text/plain") -> Iterable[bytes]:
-    body = text.encode("utf-8", "replace")
-    headers = [("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body)))]
-    start(status, [*headers, ("X-Content-Type-Options", "nosniff")])
+def _answer(start: Any, status: str, body: bytes, kind: str = "text/plain") -> Iterable[bytes]:
+    start(
+        status,
+        [
+            ("Content-Type", f"{kind}; charset=utf-8"),
+            ("Content-Length", str(len(body))),
+            ("Content-Security-Policy", _POLICY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "no-store"),
+        ],
+    )
     return [body]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from . import manners
 from .client import LISTENER_CLEARED, SESSION_DEAD, Client
 from .driver import ApplicationStopped, phase_of
-from .fleet import Query
 from .looks import Details, Gone, Sighting, Tick, Unseen
+from .query import Query
 
 _PATIENCE = 1.0  # how long a round may hold up the watchdog; the rest of it goes on by itself
 _STRIKES = 3

@@ -15,8 +15,8 @@ from typing import Any
 from streamgauge.masking import clean, mask
 
 from . import decoder, offsets
-from .fleet import Query
-from .looks import Details, Gone, Sighting, Tasks, Tick
+from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
+from .query import Query
 
 _TRIGGERS = {
     "ProcessingTimeTrigger": "processing_time",
@@ -66,6 +66,7 @@ class ClassicDriver:
             app_name=clean(context.appName),
             spark_version=_try(lambda: str(context.version)),
             bus_dropped=_try(_bus_dropped),
+            ui_url=_try(lambda: context.uiWebUrl),
         )
 
     # ---- queries ---------------------------------------------------------------------------
@@ -96,6 +97,22 @@ class ClassicDriver:
             trigger_started_at=started_at if active else None,
             tasks=_try(lambda: _tasks(query.run_id, batch_id)) if active and long else None,
             listening=_try(lambda: self._listening(execution)),
+        )
+
+    def checkpoint(self, query: Query) -> CheckpointLook | None:
+        """The batches on disk of one live query, listed by Spark itself."""
+        execution = self._execution(query.query_id, query.run_id)
+        if execution is None:
+            return None
+        offsets = _batches(execution.offsetLog())
+        commits = _batches(execution.commitLog())
+        return CheckpointLook(
+            query_id=query.query_id,
+            run_id=query.run_id,
+            at=self._clock(),
+            offsets=offsets,
+            commits=commits,
+            last_commit_at=_try(lambda: _written_at(execution, f"commits/{commits[-1]}")),
         )
 
     def forget(self, run_ids: set[str]) -> None:
@@ -186,6 +203,18 @@ def _bus() -> Any:
 def _bus_dropped() -> int:
     registry = _bus().metrics().metricRegistry()
     return int(registry.counter("queue.streams.numDroppedEvents").getCount())
+
+
+def _batches(log: Any) -> tuple[int, ...]:
+    """The ids of the files in a metadata log: one listing, one call."""
+    text = _jvm().java.util.Arrays.toString(log.listBatchesOnDisk()).strip("[]")
+    return tuple(sorted(int(number) for number in text.split(",") if number.strip()))
+
+
+def _written_at(execution: Any, name: str) -> float:
+    path = _jvm().org.apache.hadoop.fs.Path(f"{execution.resolvedCheckpointRoot()}/{name}")
+    files = path.getFileSystem(execution.sparkSession().sessionState().newHadoopConf())
+    return float(files.getFileStatus(path).getModificationTime()) / 1000.0
 
 
 def _details(execution: Any, query_id: str, run_id: str) -> Details:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from .events import Event, Idle, Progress, Started, Terminated
-from .looks import Details, Gone, Sighting, Unseen
+from .looks import CheckpointLook, Details, Gone, Sighting, Unseen
+from .query import End, Moment, Query
 
 HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
@@ -22,119 +22,6 @@ _GAPS = 10
 _STARTS = 60
 _RUNS = 16
 _QUERIES = 5000  # past so many, the oldest that has ended is forgotten
-
-
-class Moment(Struct, frozen=True):
-    """How far behind a query was after one of its batches."""
-
-    at: float
-    rows: int | None
-    backlog: float | None
-    input_rate: float | None
-    processed_rate: float | None
-
-
-class End(Struct, frozen=True, kw_only=True):
-    """How a run ended."""
-
-    at: float
-    outcome: str  # stopped, failed, unknown
-    why: str = ""
-    error_class: str | None = None
-    exception: str | None = None
-
-
-class Query(Struct, frozen=True, kw_only=True):
-    """Everything known of one query at one moment."""
-
-    query_id: str
-    run_id: str
-    label: str  # value of the label `query`
-    name: str | None = None
-    first_seen_at: float
-    last_event_at: float  # driver's clock at receipt
-    silence_floor: float
-    watch_seconds: float = 5.0
-    started_at: float | None = None
-    starts: tuple[float, ...] = ()
-    end: End | None = None
-    last_end: End | None = None  # how the run before this one ended
-    replaced_query_id: str | None = None  # another query had this name before: a new checkpoint
-    last_idle_at: float | None = None
-    idle_trigger_at: float | None = None  # start of the trigger that was idle
-    idle_since: float | None = None
-    read_data: bool = False  # a batch of this run had something to read
-    last: Progress | None = None
-    committed: Progress | None = None  # the newest batch of any run
-    details: Details | None = None
-    sighting: Sighting | None = None
-    unseen: Unseen | None = None  # what hides it, until an event or a look finds it again
-    first_batch: int | None = None  # the batch that the first look of this run found
-    active_since: float | None = None
-    data_since: float | None = None
-    tasks_changed_at: float | None = None
-    inactive_at: float | None = None
-    ahead_since: float | None = None
-    missed: int = 0
-    moments: tuple[Moment, ...] = ()
-    gaps: tuple[float, ...] = ()
-    longest: tuple[tuple[int, float], ...] = ()  # (minute, longest batch in it), of the last hour
-
-    @property
-    def live(self) -> bool:
-        """Whether the present run goes on, as far as we know."""
-        return self.end is None
-
-    @property
-    def has_batch(self) -> bool:
-        """Whether the present run has finished a batch."""
-        return self.last is not None and self.last.run_id == self.run_id
-
-    @property
-    def did_nothing_new(self) -> bool:
-        """Whether this run is known to have had nothing to read, from its start."""
-        return self.started_at is not None and not self.read_data and not self.missed
-
-    @property
-    def trigger(self) -> str:
-        """Kind of trigger: processing_time, available_now, once, continuous, real_time, unknown."""
-        return self.details.trigger if self.details else "unknown"
-
-    @property
-    def continuous(self) -> bool:
-        """Whether it runs without batches; its status tells where the trigger is not known."""
-        epochs = self.sighting is not None and self.sighting.phase == "epochs"
-        return self.trigger == "continuous" or epochs
-
-    @property
-    def trigger_seconds(self) -> float | None:
-        """Trigger interval; 0 = as fast as possible; None when unknown or not periodic."""
-        return self.details.trigger_seconds if self.details else None
-
-    @property
-    def batch_limit_seconds(self) -> float:
-        """Longest batch of the last hour that we saw."""
-        return max((seconds for _, seconds in self.longest), default=0.0)
-
-    @property
-    def silence_budget(self) -> float:
-        """How long this query may be silent before that is wrong, from its own pace."""
-        interval = self.trigger_seconds
-        if interval is None:
-            interval = max(self.gaps, default=0.0)
-        idle = self.details.idle_seconds if self.details else None
-        return max(
-            self.silence_floor,
-            3 * interval + self.batch_limit_seconds + (10.0 if idle is None else idle),
-        )
-
-    def inflight_since(self, now: float) -> float | None:
-        """When the trigger that runs now began; None when none does, or when it can't be seen."""
-        look = self.sighting
-        if not self.live or look is None or self.active_since is None or self.continuous:
-            return None
-        fresh = now - look.at <= 6 * self.watch_seconds + 30
-        return self.active_since if fresh and look.trigger_active else None
 
 
 class Fleet:
@@ -225,6 +112,7 @@ class Fleet:
             idle_since=None,
             read_data=False,
             details=None,
+            checkpoint=None,
             sighting=None,
             unseen=None,
             first_batch=None,
@@ -278,6 +166,7 @@ class Fleet:
             unseen=None,
             last=event,
             committed=event,
+            backwards=query.backwards or _goes_back(query, event),
             read_data=query.read_data or event.has_data,
             idle_since=None,
             active_since=None,
@@ -360,6 +249,13 @@ class Fleet:
             )
         )
 
+    def inspect(self, seen: CheckpointLook) -> Query | None:
+        """Take in the names in a query's checkpoint; None if they are of another run."""
+        query = self.queries.get(seen.query_id)
+        if query is None or query.run_id != seen.run_id or not query.live:
+            return None
+        return self._keep(msgspec.structs.replace(query, checkpoint=seen))
+
     def hide(self, unseen: Unseen) -> Query | None:
         """Take in that a live query can't be seen now; None if it is of another run."""
         query = self.queries.get(unseen.query_id)
@@ -434,6 +330,11 @@ class Fleet:
         self._ended[run_id] = None
         for old in list(self._ended)[: -_RUNS * 16]:
             del self._ended[old]
+
+
+def _goes_back(query: Query, event: Progress) -> bool:
+    """Whether a batch comes again that was committed long ago; the last one may, as a replay."""
+    return query.committed is not None and event.batch_id < query.committed.batch_id
 
 
 def _remember(moments: tuple[Moment, ...], event: Progress) -> tuple[Moment, ...]:

@@ -45,6 +45,17 @@ class Sighting(Struct, frozen=True, kw_only=True):
     listening: bool | None = None  # is our listener on the bus of this query's session?
 
 
+class CheckpointLook(Struct, frozen=True, kw_only=True):
+    """The batches that a query's checkpoint holds, by the names of its files."""
+
+    query_id: str
+    run_id: str
+    at: float
+    offsets: tuple[int, ...]
+    commits: tuple[int, ...]
+    last_commit_at: float | None = None  # the newest commit file's own time
+
+
 class Unseen(Struct, frozen=True, kw_only=True):
     """A query that can't be seen from here, though it may well go on."""
 
@@ -73,3 +84,4 @@ class Tick(Struct, frozen=True, kw_only=True):
     app_name: str | None = None
     spark_version: str | None = None
     bus_dropped: int | None = None
+    ui_url: str | None = None

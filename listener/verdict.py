@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .fleet import Moment, Query
+from .query import Moment, Query
 
 STATES = (
     "starting",

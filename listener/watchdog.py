@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from .driver import ApplicationStopped
-from .fleet import Query
 from .inbox import Inbox, Item
 from .looks import Details, Gone, Sighting, Tick, Unseen
+from .query import Query
 
 _NEW = 1000
 

@@ -3,7 +3,7 @@
 Runs on the standard library alone, as a user or as root, starts no daemon and writes only inside
 the project. Run again, it costs nothing: each part leaves a stamp of what it was made from.
 
-    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs
+    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs; also: browser
 """
 
 from __future__ import annotations
@@ -142,6 +142,30 @@ def bring_programs() -> None:
     stamp.write_text(state)
 
 
+def bring_browser() -> None:
+    """Put a chromium into .programs/bin: the machine's own, else Debian's with all it needs."""
+    place = PROGRAMS / "bin" / "chromium"
+    if place.exists():
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    found = shutil.which("chromium")
+    if found:
+        link(Path(found), "chromium")
+        return
+    say("chromium from Debian's packages")
+    plan = apt("-s", "--no-install-recommends", "install", "chromium", "fonts-dejavu-core")
+    for package in re.findall(r"^Inst (\S+)", plan, re.MULTILINE):
+        unpack(package)
+    root = PROGRAMS / "root"
+    folders = {so.parent for so in root.glob("usr/lib/*-linux-gnu/**/*.so*")}
+    libraries = ":".join(map(str, sorted(folders)))
+    place.write_text(
+        f'#!/bin/sh\nexport LD_LIBRARY_PATH="{libraries}"\nexport XDG_DATA_DIRS="{root}/usr/share:/usr/share"\n'
+        f'exec "{root}/usr/lib/chromium/chromium" "$@"\n'
+    )
+    place.chmod(0o755)
+
+
 def bring_java() -> None:
     """Use the machine's own Java when Spark can run on it, else unpack one."""
     home = os.environ.get("JAVA_HOME")
@@ -149,17 +173,21 @@ def bring_java() -> None:
         if found and java_works(Path(found)):
             link(Path(found).resolve(), "java")
             return
+    why = ""
     for package in JAVAS:
         try:
             say(f"{package} from Debian's packages")
             unpack(package)
-        except Missing:
+        except Missing as error:
+            why = f"\n{error}"
             continue
         for java in (PROGRAMS / "root" / "usr/lib/jvm").glob("java-*/bin/java"):
             if java_works(java):
                 link(java, "java")
                 return
-    raise Missing("Spark needs Java 17 or 21; `apt-get install openjdk-17-jre-headless` brings it")
+    raise Missing(
+        f"Spark needs Java 17 or 21; `apt-get install openjdk-17-jre-headless` brings it{why}"
+    )
 
 
 def java_works(java: Path) -> bool:
@@ -191,22 +219,26 @@ def unpack(package: str) -> None:
     debs.mkdir(exist_ok=True)
     for old in debs.glob(f"{package}_*.deb"):
         old.unlink()
-    own = [
-        *("-o", f"Dir::State::lists={PROGRAMS}/apt/lists", "-o", f"Dir::Cache={PROGRAMS}/apt"),
-        *("-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=1"),
-    ]
-    try:
-        run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package, cwd=debs)
-    except Missing:  # no lists yet, or old ones: keep lists of our own, which needs no root
-        if not (PROGRAMS / "apt" / "fresh").exists():
-            (PROGRAMS / "apt" / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-            (PROGRAMS / "apt" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
-            run("apt-get", "-q", *own, "update")
-            (PROGRAMS / "apt" / "fresh").touch()
-        run("apt-get", "-q", *own, "download", package, cwd=debs)
+    apt("download", package, cwd=debs)
     for deb in debs.glob(f"{package}_*.deb"):
         run("dpkg-deb", "-x", deb, root)
+        deb.unlink()
     keep_links_inside(root)
+
+
+def apt(*words: str, cwd: Path | None = None) -> str:
+    """Ask apt-get with lists of our own, which needs no root and touches nothing of the machine."""
+    home = PROGRAMS / "apt"
+    own = [
+        *("-o", f"Dir::State::lists={home}/lists", "-o", f"Dir::Cache={home}"),
+        *("-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=1"),
+    ]
+    if not (home / "fresh").exists():
+        (home / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        (home / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+        run("apt-get", "-q", *own, "update")
+        (home / "fresh").touch()
+    return run("apt-get", "-q", *own, *words, cwd=cwd)
 
 
 def keep_links_inside(root: Path) -> None:
@@ -231,6 +263,8 @@ def main(wanted: list[str]) -> int:
         for what in wanted or ["4.3", "3.5", "programs"]:
             if what == "programs":
                 bring_programs()
+            elif what == "browser":
+                bring_browser()
             else:
                 bring_environment(what)
     except (Missing, OSError) as error:

@@ -16,9 +16,9 @@ settings.register_profile("quiet", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("quiet")
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-for _variable in ("JAVA_HOME", "SPARK_HOME", "OTEL_RESOURCE_ATTRIBUTES"):
+for _variable in ("JAVA_HOME", "SPARK_HOME"):
     os.environ.pop(_variable, None)
-for _variable in [name for name in os.environ if name.startswith("STREAMGAUGE_")]:
+for _variable in [name for name in os.environ if name.startswith(("STREAMGAUGE_", "OTEL_"))]:
     del os.environ[_variable]
 
 

@@ -15,6 +15,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .attachment import attach, detach
+    from .foreach import batch_span
     from .telemetry import TelemetryListener
 
 __all__ = [
@@ -24,11 +25,13 @@ __all__ = [
     "TelemetryListener",
     "__version__",
     "attach",
+    "batch_span",
     "detach",
 ]
 _NEED_SPARK = {
     "TelemetryListener": "telemetry",
     "attach": "attachment",
+    "batch_span": "foreach",
     "detach": "attachment",
 }
 

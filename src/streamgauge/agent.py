@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
@@ -19,25 +19,32 @@ from structlog.typing import FilteringBoundLogger
 from .config import Config, load_config
 from .ending import TermGuard
 from .exporters import Exporter
+from .exporters.live import LiveExporter
 from .exporters.logs import LogExporter, Throttle, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
+from .exporters.recorder import FlightRecorder
 from .exporters.server import MetricsServer
 from .listener.application import hook_stop
+from .listener.checkpoint_watch import CheckpointWatch
 from .listener.connect import ConnectDriver
 from .listener.driver import ClassicDriver
-from .listener.fleet import Fleet, Query
+from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import Tick
+from .listener.query import Query
 from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
+from .tracing import make_trace_exporter
 from .version import __version__
 from .worker import Worker
 
-_EXIT_SECONDS = (
-    1.6  # exit may take two seconds longer than without us, and the server's end is in it
-)
+if TYPE_CHECKING:
+    from .exporters.traces import TraceExporter
+
+# Exit may take two seconds longer than without us, and the server's end is in it.
+_EXIT_SECONDS = 1.6
 _BUS_SECONDS = 1.0
 _INBOX_SECONDS = 0.5
 
@@ -55,6 +62,7 @@ class Agent:
         registry: CollectorRegistry | None = None,
         logger: FilteringBoundLogger | None = None,
         exporters: Sequence[Exporter] = (),
+        tracer_provider: Any = None,
         driver: Driver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -86,7 +94,13 @@ class Agent:
         self.prometheus.version = __version__
         self.prometheus.dropped = lambda: self.inbox.dropped
         self._logs = LogExporter(self.logger, config.app or "")
-        self._exporters: list[Exporter] = [self.prometheus, self._logs, *exporters]
+        self._live = LiveExporter(clock=clock, worker_seen_at=lambda: self._worker.seen_at)
+        self.traces = self._make_traces(tracer_provider)
+        self._exporters: list[Exporter] = [self.prometheus, self._live, self._logs, *exporters]
+        if self.traces is not None:  # before those that name the trace of an event
+            self._exporters.insert(0, self.traces)
+            self.prometheus.trace_of = self.traces.exemplar_of
+            self._logs.trace_of = self.traces.ids_of
         self._worker = Worker(
             self.inbox,
             self.fleet,
@@ -96,16 +110,22 @@ class Agent:
             wanted=self._want,
             ticked=self._ticked,
             timed=self._timed,
+            record=FlightRecorder(config.flight_recorder_dir).record
+            if config.flight_recorder_dir
+            else None,
             clock=clock,
         )
+        driver = driver or ClassicDriver(lambda: self.listeners, clock, lambda: self.bus)
+        self._checkpoints = self._watch_checkpoints(driver)
         self._watchdog = Watchdog(
-            driver or ClassicDriver(lambda: self.listeners, clock, lambda: self.bus),
+            driver,
             self.inbox,
             lambda: self.fleet.queries,
             seconds=config.watch_seconds,
             failed=lambda error: self._failed("watchdog", error),
             clock=clock,
         )
+        self._resource: dict[str, str | None] = {}
         self._term = TermGuard(
             lambda: self.leave("the process was told to end by SIGTERM"),
             _EXIT_SECONDS + _BUS_SECONDS + config.linger_seconds,
@@ -135,15 +155,24 @@ class Agent:
                 )
             return cls._shared
 
+    @classmethod
+    def current(cls) -> Agent | None:
+        """The process's agent, if there is one."""
+        return cls._shared
+
     # ---- life ------------------------------------------------------------------------------
 
-    def start(self, app_name: str | None = None) -> None:
-        """Start the threads and the server; once, and never with an exception."""
+    def start(self, app_name: str | None = None, **resource: str | None) -> None:
+        """Start the threads and the server; once, and never with an exception.
+
+        `resource` is what else is known of the application: `app_id`, `spark_version`.
+        """
         with self._lock:
             if self._started or self.closed:
                 return
             self._started = True
             self._name(app_name)
+            self._resource = resource
             self._try("prometheus", lambda: self.registry.register(self.prometheus))
             if self._serves:
                 self._try("server", self._serve)
@@ -151,6 +180,8 @@ class Agent:
                 self._try("pushgateway", self._push)
             self._worker.start()
             self._watchdog.start()
+            if self._checkpoints:
+                self._checkpoints.start()
             self._try("exit", self._term.install)
             atexit.register(self._exit)
 
@@ -191,6 +222,8 @@ class Agent:
                 Agent._shared = None
         deadline = time.monotonic() + seconds
         self._watchdog.close()
+        if self._checkpoints:
+            self._checkpoints.close()
         self.inbox.close()
         if not self._started:
             self._worker.close_exporters()
@@ -273,7 +306,9 @@ class Agent:
     # ---- parts that start ------------------------------------------------------------------
 
     def _serve(self) -> None:
-        self.server = MetricsServer(self.config, self.registry, self.prometheus.app)
+        self.server = MetricsServer(
+            self.config, self.registry, self.prometheus.app, self._live.render
+        )
         wanted = self.config.metrics_endpoint()[1]
         if wanted and self.server.port != wanted:
             self.logger.warning(
@@ -296,6 +331,46 @@ class Agent:
             )
         )
 
+    def _watch_checkpoints(self, driver: Any) -> CheckpointWatch | None:
+        """The slow timer, where it is wanted and the driver can read a checkpoint."""
+        if not self.config.checkpoint_seconds or not hasattr(driver, "checkpoint"):
+            return None
+        return CheckpointWatch(
+            driver,
+            self.inbox,
+            lambda: self.fleet.queries,
+            seconds=self.config.checkpoint_seconds,
+            failed=lambda error: self._failed("checkpoint", error),
+        )
+
+    def _make_traces(self, provider: Any) -> TraceExporter | None:
+        try:
+            return make_trace_exporter(
+                self.config,
+                self.stats,
+                lambda error: self.complain("traces", error),
+                self._describe,
+                provider,
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, the query must not notice
+            self._failed("traces", error)
+            return None
+
+    def _describe(self) -> dict[str, str]:
+        """Attributes of the traces' resource; what is not known is empty."""
+        known = [query.details for query in self.queries.values() if query.details]
+        details = known[0] if known else None
+        app_id = self._resource.get("app_id") or (details and details.app_id) or ""
+        version = self._resource.get("spark_version") or (details and details.spark_version) or ""
+        return {
+            "service.name": self.prometheus.app,
+            "service.instance.id": app_id,
+            "service.version": self.config.code_version or "",
+            "deployment.environment.name": self.config.env or "",
+            "spark.app.id": app_id,
+            "spark.version": version,
+        }
+
     def _grouping(self) -> dict[str, str]:
         """App and instance: two drivers never overwrite each other."""
         return {"app": self.prometheus.app, "instance": f"{socket.gethostname()}:{os.getpid()}"}
@@ -308,11 +383,12 @@ class Agent:
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)
         if app:
-            self.prometheus.app = self._logs.app = app
+            self.prometheus.app = self._logs.app = self._live.app = app
 
     def _ticked(self, tick: Tick) -> None:
         if self.prometheus.app == "unknown":
             self._name(tick.app_name)
+        self._live.spark_ui = tick.ui_url
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version
 

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from . import demo, evidence
+from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
+from .grafana.alerts import commands as rules_commands
 from .version import __version__
 
 
@@ -39,6 +42,10 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    demo.add_parser(commands)
+    checkpoint_commands.add_parser(commands)
+    evidence.add_parser(commands)
+    rules_commands.add_parser(commands)
     _add_metrics(commands)
     _add_run(commands)
     _add_version(commands)

@@ -25,6 +25,11 @@ Seconds = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 
 
+def is_trace_file(setting: str) -> bool:
+    """Whether a value of `traces` names a file; a word alone is more likely a slip."""
+    return ("/" in setting and "://" not in setting) or setting.endswith((".json", ".jsonl"))
+
+
 class ConfigError(ValueError):
     """A setting that can't be used; the message names it, its value and what is allowed."""
 
@@ -60,6 +65,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write the served address there, for Prometheus' file-based discovery (`.json`)."""
     pushgateway_url: str | None = None
     """Push to this Pushgateway every 15 s and at the end."""
+    traces: str = "auto"
+    """auto (as OTEL_* variables say; nothing set: none), off, otlp, or a file for OTLP JSON lines."""
+    trace_keep_seconds: float = 60.0
+    """Batches at least so long, failed and replayed ones and starts are always sampled; -1: as others."""
     linger_seconds: Seconds = 0.0
     """Stay so long at exit, at most, until the last state was scraped."""
     silence_seconds: Seconds = 300.0
@@ -68,6 +77,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often the driver is looked at between events."""
     grace_seconds: Seconds = 300.0
     """How long a query that ended well stays on the page."""
+    flight_recorder_dir: str | None = None
+    """Keep the last 200 events of each query in files there (mode 0600, masked)."""
+    checkpoint_seconds: Seconds = 60.0
+    """How often the names in each checkpoint's offsets/ and commits/ are read; 0: never."""
     series_limit: Count = 50_000
     """Past so many series new label sets are refused and counted."""
     inbox_limit: Count = 10_000
@@ -89,6 +102,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.log_level not in {"debug", "info", "warning", "error", "off"}:
             raise ConfigError(
                 f"log_level is {self.log_level!r}; allowed: debug, info, warning, error, off"
+            )
+        if self.traces not in {"auto", "off", "otlp"} and not is_trace_file(self.traces):
+            raise ConfigError(
+                f"traces is {mask(self.traces)!r}; allowed: auto, off, otlp, "
+                "or the path of a file (with a / in it, or ending in .jsonl)"
             )
         if self.metrics_address:
             self.metrics_endpoint()
@@ -232,10 +250,10 @@ def load_config(
 
 def _owners_of_otel(environ: Mapping[str, str]) -> dict[str, str]:
     """Owner and version as OpenTelemetry's own variables give them."""
-    from opentelemetry.sdk.resources import OTELResourceDetector  # noqa: PLC0415 - takes 50 ms
-
     if not environ.get("OTEL_RESOURCE_ATTRIBUTES"):
         return {}
+    from opentelemetry.sdk.resources import OTELResourceDetector  # noqa: PLC0415 - takes 50 ms
+
     attributes = OTELResourceDetector().detect().attributes
     names = {
         "code_version": ("service.version",),

@@ -26,7 +26,8 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     later. All listeners of a process share one agent, and so one page.
 
     `registry` puts the metrics into a registry of yours, which you serve; `logger` is a structlog
-    logger of yours; `exporters` are more places to tell (see `streamgauge.exporters.Exporter`).
+    logger of yours; `tracer_provider` writes traces through a provider of yours, which you close;
+    `exporters` are more places to tell (see `streamgauge.exporters.Exporter`).
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         registry: Any = None,
         logger: Any = None,
         exporters: Any = (),
+        tracer_provider: Any = None,
         **settings: Any,
     ) -> None:
         if config is not None and settings:
@@ -43,7 +45,12 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         make_config(settings)
         self._config = config
         self._settings = settings
-        self._parts = {"registry": registry, "logger": logger, "exporters": exporters}
+        self._parts = {
+            "registry": registry,
+            "logger": logger,
+            "exporters": exporters,
+            "tracer_provider": tracer_provider,
+        }
         self._java: Any = None
         self._connect = False
         self.everywhere = False  # with Connect: follow every session that the client makes
@@ -161,7 +168,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     def _start(self) -> Agent:
         if self._agent is None:
             self._agent = Agent.join(self._settings, self._config, **self._parts)
-            self._agent.start(_app_name())
+            self._agent.start(_app_name(), **_resource())
         return self._agent
 
 
@@ -179,3 +186,14 @@ def _now() -> float:
 def _app_name() -> str | None:
     context = active_context()
     return context.appName if context is not None else None
+
+
+def _resource() -> dict[str, str | None]:
+    """What traces say of the application; a Spark that is shutting down says nothing."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    try:
+        return {"app_id": context.applicationId, "spark_version": context.version}
+    except Exception:  # noqa: BLE001 - Py4J's own errors, or no context at all
+        return {}

@@ -17,9 +17,9 @@ from .config import make_config
 from .exporters import Exporter
 from .listener.decoder import decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
-from .listener.fleet import Query
 from .listener.inbox import Item
 from .listener.looks import Tick
+from .listener.query import Query
 from .listener.verdict import Verdict, judge
 
 __all__ = ["InMemoryExporter", "Player"]

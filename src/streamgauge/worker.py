@@ -14,9 +14,10 @@ from typing import Any
 from .exporters import Exporter
 from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
-from .listener.fleet import Fleet, Query
+from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
-from .listener.looks import Details, Gone, Sighting, Tick, Unseen
+from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick, Unseen
+from .listener.query import Query
 from .listener.stats import Stats
 from .listener.verdict import Verdict, judge
 
@@ -37,6 +38,7 @@ class Worker:
         wanted: Callable[[str, str], None] = lambda *_: None,
         ticked: Callable[[Tick], None] = lambda _: None,
         timed: Callable[[float, float], None] = lambda *_: None,
+        record: Callable[[str, str, str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._inbox = inbox
@@ -47,6 +49,7 @@ class Worker:
         self._wanted = wanted  # asks for the details of a run
         self._ticked = ticked
         self._timed = timed
+        self._record = record  # keeps an event as it came
         self._clock = clock
         self._bus_dropped: int | None = None
         self._missed: dict[str, int] = {}
@@ -115,6 +118,9 @@ class Worker:
             self._skip(event)
             return
         self._stats.count("events", kind_of(event))
+        if self._record:
+            keep, text = self._record, str(item.content)
+            self._guard("recorder", lambda: keep(query.label, query.query_id, text))
         if isinstance(event, Started):
             self._wanted(query.query_id, query.run_id)
         if isinstance(event, Progress):
@@ -147,6 +153,8 @@ class Worker:
             query = self._fleet.learn(look, item.at)
         elif isinstance(look, Sighting):
             query = self._fleet.look(look)
+        elif isinstance(look, CheckpointLook):
+            query = self._fleet.inspect(look)
         elif isinstance(look, Unseen):
             query = self._fleet.hide(look)
         elif isinstance(look, Gone):

@@ -17,6 +17,7 @@ from streamgauge.exporters.metrics import METRICS
 from streamgauge.exporters.prometheus import PrometheusExporter
 from streamgauge.listener.decoder import UndecodableEvent, decode
 from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.looks import CheckpointLook, Details
 from streamgauge.listener.stats import Stats
 
 NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
@@ -369,6 +370,64 @@ def test_no_name_breaks_the_exposition(query, operator, metric, observed):
         return
     list(text_string_to_metric_families(generate_latest(registry).decode("utf-8")))
     list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))
+
+
+def test_new_checkpoint_under_an_old_name_is_counted():
+    """Where this process saw both ids; a restart of the same query is none."""
+    exporter, fleet, registry = _exporter()
+    old, new = Life("orders"), Life("orders")
+    _tell(exporter, fleet, old.started(), old.terminated(), old.started(), old.terminated())
+    assert value(_samples(registry), "checkpoint_resets_total") == 0
+    _tell(exporter, fleet, new.started(), new.terminated(), new.started())
+    assert value(_samples(registry), "checkpoint_resets_total") == 1
+
+
+def test_names_in_the_checkpoint_become_series():
+    """Planned, committed, and what is wrong between them."""
+    exporter, fleet, registry = _exporter()
+    life = Life()
+    _tell(exporter, fleet, life.started())
+    look = CheckpointLook(
+        query_id=life.query_id,
+        run_id=life.run_id,
+        at=NOW,
+        offsets=(5, 6, 7, 8),
+        commits=(5, 6),
+        last_commit_at=NOW - 9,
+    )
+    exporter.observe(fleet.inspect(look))
+    samples = _samples(registry)
+    assert value(samples, "checkpoint_last_offset_batch_id") == 8
+    assert value(samples, "checkpoint_last_commit_batch_id") == 6
+    assert value(samples, "checkpoint_uncommitted_batches") == 2
+    assert value(samples, "checkpoint_last_commit_timestamp_seconds") == NOW - 9
+    assert value(samples, "checkpoint_findings", rule="uncommitted") == 1
+
+
+def test_two_live_queries_on_one_checkpoint_are_told():
+    """Both of them say so."""
+    exporter, fleet, registry = _exporter()
+    for name, place in (("a", "file:/ck"), ("b", "file:/ck"), ("c", "file:/other")):
+        life = Life(name)
+        _tell(exporter, fleet, life.started())
+        details = Details(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
+        exporter.observe(fleet.learn(details, NOW))
+    samples = _samples(registry)
+    shared = [value(samples, "checkpoint_shared", query=name) for name in "abc"]
+    assert shared == [1, 1, 0]
+
+
+def test_batch_id_that_goes_backwards_is_a_finding():
+    """An old copy of the checkpoint was put in place; a replay of the last batch is none."""
+    exporter, fleet, registry = _exporter()
+    life = Life()
+    _tell(exporter, fleet, life.started(), *(life.progress() for _ in range(5)), life.terminated())
+    life.batch_id -= 1
+    _tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+    assert value(_samples(registry), "checkpoint_findings", rule="batch-backwards") is None
+    life.batch_id = 1
+    _tell(exporter, fleet, life.started(), life.progress())
+    assert value(_samples(registry), "checkpoint_findings", rule="batch-backwards") == 1
 
 
 @pytest.mark.parametrize("kinds", [("started", "progress"), ("progress",), ("terminated",)])

@@ -56,7 +56,8 @@ def test_other_paths(serve):
     """Healthy is healthy, unknown is 404, writing is not allowed."""
     server = serve()
     assert _get(f"{server.address}/-/healthy")[0] == 200
-    assert "/metrics" in _get(f"{server.address}/")[2]
+    assert "<title>streamgauge</title>" in _get(f"{server.address}/")[2]
+    assert "streamgauge_query_state" in _get(f"{server.address}/docs")[2]
     with pytest.raises(urllib.error.HTTPError, match="404"):
         _get(f"{server.address}/nothing<script>")
     request = urllib.request.Request(f"{server.address}/metrics", data=b"x", method="POST")

@@ -62,6 +62,25 @@ def test_numbers_agree_with_sparks_own(listen, spark, tmp_path):
     assert json.loads((checkpoint / "metadata").read_text())["id"] == info["query_id"]
 
 
+def test_names_in_the_checkpoint_are_read_through_spark(listen, rows, tmp_path):
+    """What is planned and what is committed, and nothing in the checkpoint is touched."""
+    listener = listen(checkpoint_seconds=0.5)
+    writer = rows.writeStream.format("noop").queryName("names")
+    query = writer.option("checkpointLocation", str(tmp_path / "ck")).trigger(once=True).start()
+    query.awaitTermination(60)
+    query = writer.trigger(processingTime="1 hour").start()
+    commits(query, 2)
+    name = "checkpoint_last_commit_batch_id"
+    wait_for(lambda: _stat(listener, name, query="names") == 1, what="the names")
+    samples = page(listener._agent)
+    assert value(samples, "checkpoint_last_offset_batch_id", query="names") == 1
+    assert value(samples, "checkpoint_uncommitted_batches", query="names") == 0
+    written = (tmp_path / "ck" / "commits" / "1").stat().st_mtime
+    stamp = value(samples, "checkpoint_last_commit_timestamp_seconds", query="names")
+    assert abs(stamp - written) < 0.01
+    assert sum(listener.stats.of("errors").values()) == 0
+
+
 def test_idle_query_is_idle(listen, spark, tmp_path):
     """No data for longer than the budget allows silence: idle, at freshness 0, never stalled."""
     (tmp_path / "in").mkdir()

@@ -1,0 +1,195 @@
+"""`streamgauge checkpoint …`: show, restart, plan, preflight, lint, diff.
+
+Each command prints for people, or JSON with `--json`, and ends with 0 (fine), 1 (found something
+wrong) or 2 (could not look).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.masking import mask
+
+from .checkpoint import read_checkpoint
+from .description import load_description
+from .diff import diff
+from .errors import CannotLookError
+from .forecast import forecast
+from .lines import LINES, NEWEST, parse_line
+from .lint import lint
+from .plan import GOALS, make_plan
+from .preflight import preflight
+from .render import render_forecast, render_report
+from .render_remedies import render_difference, render_findings, render_plan, render_preflight
+from .report import make_report
+from .restart import Restart
+from .sink_log import read_sink_batches
+from .sinks import SINKS
+from .verdict import SAFE, UNKNOWN
+from .wording import mask_lines, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FINE, WRONG, BLIND = 0, 1, 2
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command `checkpoint` and its own commands; each sets `run(args) -> int`."""
+    parser = subparsers.add_parser("checkpoint", help="read a checkpoint and foresee the restart")
+    add_commands(parser.add_subparsers(dest="checkpoint_command", required=True))
+
+
+def add_commands(commands: Any) -> None:
+    """Add show, restart, plan, preflight, lint and diff."""
+    show = _command(commands, "show", "what the checkpoint holds", run_show)
+    show.add_argument("path", metavar="PATH")
+    restart = _command(commands, "restart", "what a restart will do", run_restart)
+    _add_circumstances(restart)
+    plan = _command(commands, "plan", "the steps of a remedy; it only prints", run_plan)
+    _add_circumstances(plan)
+    plan.add_argument("--goal", choices=GOALS)
+    plan.add_argument("--first-batch", type=int, help="first batch to replay or backfill")
+    plan.add_argument("--last-batch", type=int, help="last batch to replay or backfill")
+    check = _command(commands, "preflight", "compare new code with the checkpoint", run_preflight)
+    _add_circumstances(check)
+    check.add_argument("--plan", required=True, metavar="FILE", help="JSON that describe() wrote")
+    faults = _command(commands, "lint", "faults of one or many checkpoints", run_lint)
+    faults.add_argument("paths", metavar="PATH", nargs="+")
+    changes = _command(commands, "diff", "what moved between two checkpoints", run_diff)
+    changes.add_argument("before", metavar="A")
+    changes.add_argument("after", metavar="B")
+
+
+def _command(
+    commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.set_defaults(run=_guarded(run))
+    return parser
+
+
+def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """A place that can't be looked at is one line and status 2."""
+
+    def guarded(args: argparse.Namespace) -> int:
+        try:
+            return run(args)
+        except CannotLookError as error:
+            sys.stderr.write(f"streamgauge: {mask(str(error))}\n")
+            return BLIND
+
+    return guarded
+
+
+def _add_circumstances(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH")
+    parser.add_argument("--spark", type=_line, metavar="LINE", help=f"one of {', '.join(LINES)}")
+    parser.add_argument(
+        "--sink", metavar="SINK", help=f"one of {', '.join(SINKS)}, or a file format"
+    )
+    parser.add_argument("--output", metavar="PATH", help="the file sink's directory")
+    parser.add_argument("--output-mode", choices=("append", "update", "complete"))
+    parser.add_argument(
+        "--trigger", choices=("processingTime", "availableNow", "once", "continuous")
+    )
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", type=_pair)
+    parser.add_argument(
+        "--active", choices=("same", "other"), help="a run is active: in which application"
+    )
+    parser.add_argument("--async-progress", action=argparse.BooleanOptionalAction, default=None)
+
+
+def _line(text: str) -> str:
+    try:
+        return parse_line(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _circumstances(args: argparse.Namespace) -> Restart:
+    return Restart(
+        spark=args.spark or NEWEST,
+        sink=args.sink or ("file" if args.output else None),
+        output_mode=args.output_mode,
+        trigger=args.trigger,
+        conf=dict(args.conf),
+        async_progress=args.async_progress,
+        sink_batches=read_sink_batches(args.output) if args.output else None,
+        active=args.active,
+    )
+
+
+def _print(args: argparse.Namespace, record: Any, text: str) -> None:
+    sys.stdout.write(f"{to_json(record) if args.json else mask_lines(text)}\n")
+
+
+def _status(verdict: str) -> int:
+    return {SAFE: FINE, UNKNOWN: BLIND}.get(verdict, WRONG)
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print the report; 1 when a file in it is wrong."""
+    report = make_report(read_checkpoint(args.path))
+    _print(args, report, render_report(report))
+    return WRONG if report.problems else FINE
+
+
+def run_restart(args: argparse.Namespace) -> int:
+    """Print the forecast; 0 safe, 2 unknown, 1 everything else."""
+    seen = forecast(read_checkpoint(args.path), _circumstances(args))
+    _print(args, seen, render_forecast(seen))
+    return _status(seen.verdict)
+
+
+def run_plan(args: argparse.Namespace) -> int:
+    """Print the steps; 1 when the goal asked for is not possible."""
+    plan = make_plan(
+        read_checkpoint(args.path),
+        args.goal,
+        _circumstances(args),
+        first=args.first_batch,
+        last=args.last_batch,
+    )
+    _print(args, plan, render_plan(plan))
+    return WRONG if any(each.possible is False for each in plan.goals) and args.goal else FINE
+
+
+def run_preflight(args: argparse.Namespace) -> int:
+    """Print the comparison; 0 allowed, 1 duplicates, loss or failure, 2 could not tell."""
+    try:
+        plan = load_description(Path(args.plan).read_bytes())
+    except OSError as error:
+        raise CannotLookError(f"{args.plan}: {error.strerror}") from error
+    batches = read_sink_batches(args.output) if args.output else None
+    found = preflight(
+        read_checkpoint(args.path), plan, spark=args.spark, sink_batches=batches, active=args.active
+    )
+    _print(args, found, render_preflight(found))
+    return found.status
+
+
+def run_lint(args: argparse.Namespace) -> int:
+    """Print the findings of all checkpoints; 1 when one of them does harm."""
+    findings = lint(read_checkpoint(path) for path in args.paths)
+    _print(args, findings, render_findings(findings))
+    return WRONG if any(not each.harmless for each in findings) else FINE
+
+
+def run_diff(args: argparse.Namespace) -> int:
+    """Print what moved; 1 when the two are not of one query."""
+    before, after = read_checkpoint(args.before), read_checkpoint(args.after)
+    found = diff(before, after, (make_report(before), make_report(after)))
+    _print(args, found, render_difference(found))
+    return FINE if found.same_query else WRONG

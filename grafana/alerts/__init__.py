@@ -1,0 +1,1 @@
+"""Alert rules, written from one table: Prometheus, Kubernetes, Alertmanager, the runbook index."""

@@ -1,0 +1,53 @@
+"""The table of rules, in the order of the rule file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .agent import AGENT
+from .availability import AVAILABILITY
+from .checkpoint import CHECKPOINT
+from .event_time import EVENT_TIME
+from .lag import LAG
+from .progress import PROGRESS
+from .recordings import BASE, BASELINES
+from .regression import REGRESSION
+from .slo import SLO
+from .state import STATE
+
+if TYPE_CHECKING:
+    from .rule import Alert, Group, Recording
+
+GROUPS: tuple[Group, ...] = (
+    BASE,
+    AVAILABILITY,
+    PROGRESS,
+    LAG,
+    EVENT_TIME,
+    STATE,
+    BASELINES,
+    REGRESSION,
+    CHECKPOINT,
+    SLO,
+    AGENT,
+)
+
+DASHBOARDS = frozenset(
+    f"streamgauge-{name}"
+    for name in ("fleet", "query", "state", "sources", "checkpoint", "regressions", "slo", "agent")
+)
+
+
+def alerts() -> tuple[Alert, ...]:
+    """All alerts, in order."""
+    return tuple(alert for group in GROUPS for alert in group.alerts)
+
+
+def recordings() -> tuple[Recording, ...]:
+    """All recording rules, in order."""
+    return tuple(rule for group in GROUPS for rule in group.recordings)
+
+
+def alert_names() -> tuple[str, ...]:
+    """Names of alerts, each once; the runbooks' names too."""
+    return tuple(dict.fromkeys(alert.full_name for alert in alerts()))

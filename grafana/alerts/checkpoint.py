@@ -1,0 +1,74 @@
+"""Alerts on whether the evidence of what was processed is in order."""
+
+from __future__ import annotations
+
+from .annotations import ask
+from .rule import Alert, Group
+
+_BEFORE = "last_over_time(streamgauge_query_info[$reset_memory] offset $reset_window)"
+_LATELY = "last_over_time(streamgauge_query_info[$reset_memory])"
+_USED = 'streamgauge_query_info{checkpoint!=""} and on ($Q) query:streamgauge_active:max == 1'
+
+CHECKPOINT = Group(
+    "checkpoint",
+    alerts=(
+        Alert(
+            "CheckpointReset",
+            "critical",
+            "(\n"
+            "  sum by ($Q) (increase(streamgauge_checkpoint_resets_total[$reset_window])) > 0\n"
+            "  or on ($Q) count by ($Q) (\n"
+            "    count by ($Q, query_id) (streamgauge_query_info)\n"
+            f"    unless on ($Q, query_id) count by ($Q, query_id) ({_BEFORE})\n"
+            f"    and on ($Q) count by ($Q) (count by ($Q, query_id) ({_LATELY})) > 1\n"
+            "  )\n"
+            ")",
+            None,
+            "A query started with an empty checkpoint although it had one before.",
+            "{{ $labels.query }} of {{ $labels.app }} has a new query id: its checkpoint was deleted"
+            " or its location changed. This run started at"
+            f" {ask('query_started_timestamp_seconds', 'humanizeTimestamp')}.",
+            "It began again from its starting offsets: everything is processed twice, or what came"
+            " in between is skipped. Its state is empty.",
+            "If nobody meant to reset it: stop it now, before more is written.",
+            "streamgauge-checkpoint",
+        ),
+        Alert(
+            "CheckpointShared",
+            "critical",
+            "max by ($Q) (streamgauge_checkpoint_shared) == 1\n"
+            "or on ($Q) max by ($Q) (\n"
+            f"  ({_USED})\n"
+            f"  and on (checkpoint) count by (checkpoint) (count by ($Q, checkpoint) ({_USED})) > 1\n"
+            ")",
+            "shared_for",
+            "Two running queries write to one checkpoint.",
+            "{{ $labels.query }} of {{ $labels.app }} shares its checkpoint with another running"
+            " query.",
+            "They overwrite each other's offsets and state: rows are lost and duplicated.",
+            "Stop the one that should not be there, at once.",
+            "streamgauge-checkpoint",
+        ),
+        Alert(
+            "DuplicateRisk",
+            "warning",
+            "(\n"
+            "  sum by ($Q) (increase(streamgauge_batches_replayed_total[$replay_window])) > 0\n"
+            "  or on ($Q)\n"
+            "  (\n"
+            "    sum by ($Q) (streamgauge_batches_replayed_total) > 0\n"
+            "    unless on ($Q) sum by ($Q) (streamgauge_batches_replayed_total offset $replay_window) > 0\n"
+            "  )\n"
+            ")\n"
+            "and on ($Q) max by ($Q) (streamgauge_sink_idempotent) == 0",
+            None,
+            "A batch was run again into a sink that does not remove duplicates.",
+            "{{ $labels.query }} of {{ $labels.app }} ran a batch again after a restart, and its sink"
+            " is not idempotent. The last committed batch is"
+            f" {ask('last_committed_batch_id', 'humanize')}.",
+            "Rows of that batch may be in the output twice.",
+            "Compare the output of that batch with its range of offsets; see the runbook.",
+            "streamgauge-checkpoint",
+        ),
+    ),
+)

@@ -1,0 +1,85 @@
+"""Alerts on whether event time moves as it should."""
+
+from __future__ import annotations
+
+from .annotations import ask
+from .rule import Alert, Group
+
+_WATERMARK = "max by ($Q) (streamgauge_watermark_timestamp_seconds)"
+_ROWS_FLOW = (
+    "and on ($Q) min_over_time(query:streamgauge_input_rows:rate5m[$watermark_window]) > 0\n"
+    "and on ($Q) query:streamgauge_input_rows:rate5m offset $watermark_window > 0"
+)
+_DROPPED = "streamgauge_state_rows_dropped_by_watermark_total[$rate_window]"
+
+EVENT_TIME = Group(
+    "event-time",
+    alerts=(
+        Alert(
+            "WatermarkStuck",
+            "warning",
+            "(\n"
+            f"  time() - {_WATERMARK}\n"
+            "  and on ($Q) max by ($Q) (changes(streamgauge_watermark_timestamp_seconds[$watermark_window])) == 0\n"
+            "  or on ($Q)\n"
+            "  (\n"
+            "    time() - query:streamgauge_started:timestamp_seconds > $watermark_window\n"
+            "    and on ($Q) max by ($Q) (streamgauge_event_time_max_timestamp_seconds)\n"
+            f"    unless on ($Q) {_WATERMARK}\n"
+            "  )\n"
+            ")\n"
+            f"{_ROWS_FLOW}",
+            "watermark_for",
+            "Rows come in and the watermark does not move.",
+            "The watermark of {{ $labels.query }} ({{ $labels.app }}) stands at"
+            f" {ask('watermark_timestamp_seconds', 'humanizeTimestamp')} while rows come in; the"
+            f" newest event is of {ask('event_time_max_timestamp_seconds', 'humanizeTimestamp')}.",
+            "Windows don't close, results are not emitted, and the state is not evicted.",
+            "Find the source or partition that gives no events: the slowest one holds the watermark.",
+            "streamgauge-state",
+        ),
+        Alert(
+            "FutureEventTime",
+            "warning",
+            f"{_WATERMARK} - time() > on ($Q) $$future_seconds\n"
+            "or on ($Q) max by ($Q) (max_over_time(streamgauge_event_time_max_timestamp_seconds[$rate_window])) - time() > on ($Q) $$future_seconds",
+            None,
+            "An event from the future was read.",
+            "{{ $labels.query }} of {{ $labels.app }} read an event that is"
+            " {{ $value | humanizeDuration }} ahead of the clock; its watermark is at"
+            f" {ask('watermark_timestamp_seconds', 'humanizeTimestamp')}.",
+            "Once the watermark follows it, everything that is on time is dropped as late.",
+            "Find the producer; filter such events before withWatermark.",
+            "streamgauge-state",
+        ),
+        Alert(
+            "LateRowsDropped",
+            "warning",
+            f"sum by ($Q) (rate({_DROPPED}))\n"
+            "/ on ($Q) (sum by ($Q) (rate(streamgauge_input_rows_total[$rate_window])) > 0)\n"
+            "> on ($Q) $$late_ratio",
+            "late_for",
+            "Rows are dropped because they are later than the watermark.",
+            "{{ $labels.query }} of {{ $labels.app }} drops {{ $value | humanizePercentage }} of"
+            " its input as late (counted after partial aggregation: the true share is higher).",
+            "These rows are missing from the results, and nothing will bring them back.",
+            "Compare the oldest event time with the watermark: lengthen the delay or mend the source.",
+            "streamgauge-state",
+        ),
+        Alert(
+            "AllRowsLate",
+            "critical",
+            f"sum by ($Q, operator) (increase({_DROPPED})) > 0\n"
+            "and on ($Q, operator) sum by ($Q, operator) (increase(streamgauge_state_rows_updated_total[$rate_window])) == 0",
+            "all_late_for",
+            "Every row is dropped as late: nothing reaches the state.",
+            "{{ $labels.operator }} of {{ $labels.query }} ({{ $labels.app }}) dropped"
+            " {{ $value | humanize }} rows within $rate_window and took in none; its watermark is at"
+            f" {ask('watermark_timestamp_seconds', 'humanizeTimestamp')}.",
+            "All data is being lost while the query looks healthy.",
+            "Stop the query, so that the rows stay in the source; then see whether one event from the"
+            " future moved the watermark.",
+            "streamgauge-state",
+        ),
+    ),
+)

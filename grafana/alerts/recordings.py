@@ -1,0 +1,131 @@
+"""Series that are computed once: who is alerted for, how old things are, what is usual."""
+
+from __future__ import annotations
+
+from .rule import Group, Recording
+
+_NEWEST = "max by ($Q, instance) (streamgauge_query_started_timestamp_seconds)"
+
+BASE = Group(
+    "rules",
+    recordings=(
+        Recording(
+            "query:streamgauge_active:max",
+            "max by ($Q) (streamgauge_query_active)",
+            "1 while the query runs, 0 once it ended; absent when nobody serves it",
+        ),
+        Recording(
+            "query:streamgauge_started:timestamp_seconds",
+            "max by ($Q) (streamgauge_query_started_timestamp_seconds)",
+            "start of the newest run; its changes count restarts, also those of the whole driver",
+        ),
+        Recording(
+            "query:streamgauge_alerting_enabled:min",
+            "min by ($Q) (streamgauge_alerting_enabled)",
+            "0 where somebody opted out",
+        ),
+        # The value is the start, so that of two infos at a restart the newer one can be taken.
+        Recording(
+            "query:streamgauge_owner:started_timestamp_seconds",
+            "max by ($Q, team, env, tier, trigger) (\n"
+            f"  streamgauge_query_info * on ($Q, instance) group_left () {_NEWEST}\n"
+            ")",
+            "who owns the query and how it is triggered, as of its newest start",
+        ),
+        Recording(
+            "query:streamgauge_alerting:info",
+            "(\n"
+            "  topk by ($Q) (1, last_over_time(query:streamgauge_owner:started_timestamp_seconds[$memory_window])) >= bool 0\n"
+            "  or on ($Q) last_over_time(query:streamgauge_active:max[$memory_window]) >= bool 0\n"
+            "  or on ($Q) max by ($Q) (streamgauge_query_expected) >= bool 0\n"
+            ")\n"
+            "unless on ($Q) last_over_time(query:streamgauge_alerting_enabled:min[$memory_window]) == 0",
+            "one for each query that is alerted for, with its owner; every alert is joined with it",
+        ),
+        Recording(
+            "app:streamgauge_owner:info",
+            "topk by ($A) (1, count by ($A, team, env, tier) (query:streamgauge_alerting:info)) >= bool 0\n"
+            "or on ($A) max by ($A) (last_over_time(streamgauge_build_info[$memory_window]))",
+            "who owns most of an application's queries",
+        ),
+        Recording(
+            "query:streamgauge_silence_budget:seconds",
+            "clamp_min(max by ($Q) (streamgauge_silence_budget_seconds), $stalled_seconds)",
+            "how long the query may be silent",
+        ),
+        Recording(
+            "query:streamgauge_silence:seconds",
+            'time() - max by ($Q) ({__name__=~"streamgauge_last_event_timestamp_seconds|streamgauge_query_started_timestamp_seconds"})\n'
+            "and on ($Q) query:streamgauge_active:max == 1\n"
+            'unless on ($Q) query:streamgauge_alerting:info{trigger="continuous"}',
+            "how long a running query has been silent; continuous ones never speak",
+        ),
+        Recording(
+            "query:streamgauge_uncommitted:seconds",
+            'time() - max by ($Q) ({__name__=~"streamgauge_last_commit_timestamp_seconds|streamgauge_last_idle_timestamp_seconds|streamgauge_query_started_timestamp_seconds"})\n'
+            "and on ($Q) query:streamgauge_active:max == 1\n"
+            'unless on ($Q) query:streamgauge_alerting:info{trigger="continuous"}',
+            "how long since a running query last committed, started or had nothing to do",
+        ),
+        Recording(
+            "query:streamgauge_commit_age:seconds",
+            'time() - max by ($Q) ({__name__=~"streamgauge_last_commit_timestamp_seconds|streamgauge_query_started_timestamp_seconds"})\n'
+            "and on ($Q) query:streamgauge_active:max == 1",
+            "how long since a running query last committed or started",
+        ),
+        Recording(
+            "query:streamgauge_task_age:seconds",
+            "time() - max by ($Q) (streamgauge_inflight_last_task_timestamp_seconds)",
+            "how long since a task of the running batch finished: small in a slow batch, large in a hung one",
+        ),
+        Recording(
+            "query:streamgauge_backlog:rows",
+            "sum by ($Q) (streamgauge_source_backlog_rows)",
+            "rows that wait, over the sources that tell",
+        ),
+        Recording(
+            "query:streamgauge_input_rows:rate5m",
+            "sum by ($Q) (rate(streamgauge_input_rows_total[$watermark_slice]))",
+            "rows a second, short window",
+        ),
+        Recording(
+            "query:streamgauge_batch_duration:mean15m",
+            "sum by ($Q) (rate(streamgauge_batch_duration_seconds_sum[$rate_window]))\n"
+            "/ on ($Q) (sum by ($Q) (rate(streamgauge_batch_duration_seconds_count[$rate_window])) > 0)",
+            "mean length of batches with data; absent when there were none",
+        ),
+        Recording(
+            "query:streamgauge_busy:ratio15m",
+            "sum by ($Q) (rate(streamgauge_batch_duration_seconds_sum[$rate_window]))",
+            "share of its time that the query spends in batches with data",
+        ),
+    ),
+)
+
+BASELINES = Group(
+    "baselines",
+    recordings=(
+        Recording(
+            "query:streamgauge_batch_duration:avg1w",
+            "avg_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)\n"
+            "and on ($Q) count_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset) >= $baseline_minimum / $baseline_step",
+            "usual length of a batch; absent until there is a day's worth of batches",
+        ),
+        Recording(
+            "query:streamgauge_batch_duration:stddev1w",
+            "stddev_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)",
+            "how much that varies",
+        ),
+        Recording(
+            "query:streamgauge_input_rows:rate1h",
+            "sum by ($Q) (rate(streamgauge_input_rows_total[$cost_window]))",
+            "rows a second, long window",
+        ),
+        Recording(
+            "query:streamgauge_row_cost:seconds_per_krow1h",
+            "1000 * sum by ($Q) (rate(streamgauge_batch_duration_seconds_sum[$cost_window]))\n"
+            "/ on ($Q) (query:streamgauge_input_rows:rate1h > 0)",
+            "seconds of batch for a thousand rows: the cost of the code, whatever the load",
+        ),
+    ),
+)

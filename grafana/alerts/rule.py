@@ -1,0 +1,153 @@
+"""What a rule is, and how its text becomes PromQL.
+
+Expressions in the table are PromQL with these marks:
+
+    $knob       the knob's value: `15m` inside a range or after `offset`, plain seconds elsewhere
+    $$knob      a vector: the query's own override where the agent exports one, else the knob
+    $Q  $A      the labels of a query (job, app, query); of an application (job, app)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from .knobs import BY_NAME
+
+if TYPE_CHECKING:
+    from .knobs import Settings
+
+PREFIX = "SparkStream"
+QUERY_LABELS = "job, app, query"
+APP_LABELS = "job, app"
+OWNER_LABELS = "team, env, tier"
+
+Severity = Literal["critical", "warning", "none"]
+Level = Literal["query", "app", "bare"]
+
+_MARK = re.compile(r"(?P<before>\[|:|offset )?(?P<dollars>\${1,2})(?P<name>[A-Za-z_0-9]+)")
+_TEXT_MARK = re.compile(r"\$(?P<name>[a-z_0-9]+)")
+_SERIES = re.compile(r"(?<![\w:\"|])(?P<name>streamgauge_[a-z_0-9]+)(?P<brace>\{)?")
+_NAMED = re.compile(r"\{(?P<names>__name__=~\"streamgauge_[^\"]+\")")
+_USED = re.compile(r"(?<![\w:])streamgauge_[a-z_0-9]+")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A series that is computed once for several rules, dashboards and people."""
+
+    record: str
+    expr: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alerting rule: a row of the table that everything is written from.
+
+    `hold` and `keep` are names of knobs (`for`, `keep_firing_for`). `level` says what the alert is
+    about: a query (joined with its owner, silent when it opted out), an application, or bare.
+    `variant` tells apart rules of one name; it becomes a label and shares the runbook.
+    """
+
+    name: str
+    severity: Severity
+    expr: str
+    hold: str | None
+    summary: str
+    description: str
+    impact: str
+    action: str
+    dashboard: str
+    level: Level = "query"
+    keep: str | None = None
+    variant: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name that Alertmanager and the runbook know."""
+        return PREFIX + self.name
+
+    @property
+    def key(self) -> str:
+        """Unique in the table: the name, and the variant where there are several."""
+        return f"{self.full_name}/{self.variant}" if self.variant else self.full_name
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rules that are evaluated together, in order; `category` is the alerts' label."""
+
+    category: str
+    recordings: tuple[Recording, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The group's name in the rule file."""
+        return f"streamgauge.{self.category}"
+
+
+def expand(text: str, settings: Settings, selector: str = "") -> str:
+    """PromQL from the table's notation, with `selector` in every matcher of the agent's series."""
+
+    def replace(match: re.Match[str]) -> str:
+        before, name = match["before"] or "", match["name"]
+        if name in ("Q", "A"):
+            return before + (QUERY_LABELS if name == "Q" else APP_LABELS)
+        if match["dollars"] == "$$":
+            return before + _per_query(name, settings)
+        return before + (settings.duration(name) if before else settings.number(name))
+
+    return select(_MARK.sub(replace, text), selector)
+
+
+def expand_text(text: str, settings: Settings) -> str:
+    """An annotation with its knobs filled in; `$labels` and `$value` are Prometheus' own."""
+
+    def replace(match: re.Match[str]) -> str:
+        knob = BY_NAME.get(match["name"])
+        if knob is None:
+            return match[0]
+        return (
+            settings.duration(knob.name) if knob.unit == "seconds" else settings.number(knob.name)
+        )
+
+    return _TEXT_MARK.sub(replace, text)
+
+
+def _per_query(knob: str, settings: Settings) -> str:
+    """A threshold for each query: the agent's override, else the default."""
+    return (
+        f'(max by ({QUERY_LABELS}) (streamgauge_alert_threshold{{name="{knob}"}})'
+        f" or on ({QUERY_LABELS}) 0 * query:streamgauge_active:max + {settings.number(knob)})"
+    )
+
+
+def select(expr: str, selector: str) -> str:
+    """The expression with `selector` (`env="prod"`) added to each matcher of the agent's series."""
+    if not selector:
+        return expr
+    expr = _SERIES.sub(
+        lambda m: f"{m['name']}{{{selector}," if m["brace"] else f"{m['name']}{{{selector}}}", expr
+    )
+    return _NAMED.sub(lambda m: f"{{{selector},{m['names']}", expr)
+
+
+def used_series(expr: str) -> frozenset[str]:
+    """Names of the agent's own series in an expression (recorded ones have a colon)."""
+    return frozenset(_USED.findall(expr))
+
+
+def own(alert: Alert, expr: str) -> str:
+    """The expression joined with who owns the query, and without the queries that opted out."""
+    if alert.level == "bare":
+        return expr
+    labels, info = (
+        (QUERY_LABELS, "query:streamgauge_alerting:info")
+        if alert.level == "query"
+        else (APP_LABELS, "app:streamgauge_owner:info")
+    )
+    body = "\n".join(f"  {line}" for line in expr.splitlines())
+    return f"(\n{body}\n)\n* on ({labels}) group_left ({OWNER_LABELS}) {info}"

@@ -1,0 +1,86 @@
+"""Freshness as an objective: how fast the budget of stale minutes is burnt, over several windows.
+
+A minute of which nothing is known counts as fresh, so a new query or a gap in Prometheus burns
+nothing. A failed query is stale; one that has just started has its target's time for a first commit.
+Idle is fresh: the agent says 0 then.
+
+The two that page need no `for`, since their windows smooth already, and fire only while the query is
+stale: an incident whose own page is over must not page again because its windows remember it.
+"""
+
+from __future__ import annotations
+
+from .annotations import ask
+from .rule import Alert, Group, Recording
+
+_STALE = "query:streamgauge_stale:bool"
+_BUDGET = "(1 - $freshness_objective)"
+_WINDOWS = {
+    "burn_5m": "burn_step",
+    "burn_30m": "burn_step",
+    "burn_1h": "burn_step",
+    "burn_2h": "burn_step",
+    "burn_6h": "burn_coarse_step",
+    "burn_1d": "burn_coarse_step",
+    "burn_3d": "burn_coarse_step",
+}
+
+
+def _ratio(window: str) -> str:
+    return f"query:streamgauge_stale:ratio{window.removeprefix('burn_')}"
+
+
+def _record(window: str, step: str) -> Recording:
+    return Recording(
+        _ratio(window),
+        f"sum_over_time({_STALE}[${window}:${step}]) / (${window} / ${step})",
+        f"share of the window ({window.removeprefix('burn_')}) in which the query was stale",
+    )
+
+
+def _burn(variant: str, long: str, short: str, factor: str, hold: str | None) -> Alert:
+    """One pair of windows: a ticket with `hold`, a page without."""
+    now = "" if hold else f"\nand on ($Q) {_STALE} == 1"
+    return Alert(
+        "FreshnessBudgetBurn",
+        "warning" if hold else "critical",
+        f"{_ratio(long)} > ${factor} * {_BUDGET}\n"
+        f"and on ($Q) {_ratio(short)} > ${factor} * {_BUDGET}{now}",
+        hold,
+        "A query uses up its freshness budget too fast.",
+        "{{ $labels.query }} of {{ $labels.app }} was stale for {{ $value | humanizePercentage }} of"
+        f" the last ${long}; the objective is to be fresh $freshness_objective of the time. Now it is"
+        f" {ask('freshness_lag_seconds', 'humanizeDuration')} behind.",
+        "Whoever reads the output gets data older than was promised.",
+        "See what the query's verdict was over the window: stalls, failures or slow batches.",
+        "streamgauge-slo",
+        variant=variant,
+    )
+
+
+SLO = Group(
+    "slo",
+    recordings=(
+        Recording(
+            "query:streamgauge_freshness_target:seconds",
+            'max by ($Q) (streamgauge_alert_threshold{name="freshness_seconds"})\n'
+            "or on ($Q) clamp_min(query:streamgauge_silence_budget:seconds, $freshness_seconds)",
+            "how old the output of a query may be",
+        ),
+        Recording(
+            _STALE,
+            "(max by ($Q) (streamgauge_freshness_lag_seconds) > bool on ($Q) query:streamgauge_freshness_target:seconds)\n"
+            "* on ($Q) (time() - query:streamgauge_started:timestamp_seconds > bool on ($Q) query:streamgauge_freshness_target:seconds)\n"
+            "and on ($Q) query:streamgauge_active:max == 1\n"
+            'or on ($Q) max by ($Q) (streamgauge_query_state{state="failed"}) == 1',
+            "1 while the query is stale or failed, 0 while it is fresh or idle",
+        ),
+        *(_record(window, step) for window, step in _WINDOWS.items()),
+    ),
+    alerts=(
+        _burn("1h", "burn_1h", "burn_5m", "burn_fast", None),
+        _burn("6h", "burn_6h", "burn_30m", "burn_slow", None),
+        _burn("1d", "burn_1d", "burn_2h", "burn_day", "burn_day_for"),
+        _burn("3d", "burn_3d", "burn_6h", "burn_three_days", "burn_three_days_for"),
+    ),
+)

@@ -1,0 +1,95 @@
+"""`streamgauge evidence`: all that is known of one query, running or dead, in one file.
+
+From the metrics endpoint, the flight recorder and the checkpoint; whatever is at hand. Secrets are
+masked; nothing is written but the bundle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import CheckpointError, forecast, make_report, read_checkpoint
+from .checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
+
+_LONGEST = 64 * 1024 * 1024
+
+
+class CannotLook(Exception):  # noqa: N818 - it reads as a sentence
+    """A part that was asked for can't be had."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add `evidence` to the command line."""
+    parser = commands.add_parser("evidence", help="all that is known of one query, in one file")
+    parser.add_argument("--url", help="metrics endpoint, such as http://127.0.0.1:9465/metrics")
+    parser.add_argument("--checkpoint", metavar="PATH", help="the query's checkpoint")
+    parser.add_argument("--events", metavar="FILE", help="what the flight recorder wrote (.jsonl)")
+    parser.add_argument("--query", metavar="NAME", help="name or id, where there are many")
+    parser.add_argument("--out", metavar="DIR", help="write evidence.json and evidence.md there")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Gather, then print or write; 2 when a part that was asked for can't be had."""
+    if not (args.url or args.checkpoint or args.events):
+        sys.stderr.write("streamgauge evidence: give --url, --checkpoint or --events\n")
+        return 2
+    try:
+        found = gather(args)
+    except (CannotLook, CheckpointError) as error:
+        sys.stderr.write(f"streamgauge evidence: {error}\n")
+        return 2
+    if args.out:
+        _write(Path(args.out), found)
+    else:
+        sys.stdout.write((dump_evidence(found) if args.json else render_evidence(found)) + "\n")
+    return 0
+
+
+def gather(args: argparse.Namespace) -> Evidence:
+    """Read the parts that were named; raises `CannotLook` or `CheckpointError`."""
+    seen = read_checkpoint(args.checkpoint) if args.checkpoint else None
+    return build_evidence(
+        metrics=_fetch(args.url) if args.url else None,
+        checkpoint=make_report(seen) if seen else None,
+        forecast=forecast(seen) if seen else None,
+        events=_read(Path(args.events)) if args.events else (),
+        query=args.query,
+    )
+
+
+def _fetch(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise CannotLook(f"--url must begin with http:// or https://, and is {url!r}")
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - checked above
+            return str(answer.read(_LONGEST).decode("utf-8", "replace"))
+    except (OSError, ValueError, urllib.error.URLError) as error:
+        raise CannotLook(f"{url} does not answer: {error}") from None
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_LONGEST).splitlines()
+    except OSError as error:
+        raise CannotLook(f"{path} can't be read: {error.strerror}") from None
+
+
+def _write(folder: Path, found: Evidence) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        ("evidence.json", dump_evidence(found)),
+        ("evidence.md", render_evidence(found)),
+    ):
+        path = folder / name
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text + "\n")
+        sys.stdout.write(f"{path}\n")

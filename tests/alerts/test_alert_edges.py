@@ -1,0 +1,264 @@
+"""The traps: what rules like these get wrong elsewhere, one test each."""
+
+from __future__ import annotations
+
+import pytest
+from promtool import RuleTest, rules_of, run
+from rule_scenarios import BEGIN, KAFKA, SAVE, hang, hang_with_data
+from rule_worlds import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Values,
+    at_instance,
+    between,
+    gone,
+    healthy,
+    info,
+    input_series,
+    verdict,
+)
+
+from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.prometheus import Export
+
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
+
+LATE = f"state_rows_dropped_by_watermark_total{SAVE}"
+
+
+def failed(values: Values) -> None:
+    """The query ended with an error."""
+    values["query_active"] = 0
+    verdict(values, "failed")
+
+
+def check(folder, world, alert, at: int, count: int, *, labels: str = "", step: int = 30) -> None:
+    """At `at`, this many alerts of the name fire."""
+    test = RuleTest(input_series(world, at, step), step)
+    test.expect(at, f'alertname="SparkStream{alert}"{labels}', count)
+    run(folder, step, test, rules=rules_of(folder, f"SparkStream{alert}"))
+
+
+def test_failed_query_pages_after_its_driver_is_gone(tmp_path):
+    """The driver that exits with its failed query takes the series along, but not the page."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        if t >= BEGIN:
+            failed(values)
+        if t >= BEGIN + 2 * MINUTE:
+            gone(values)
+        return values
+
+    check(tmp_path, world, "QueryFailed", 12 * HOUR, 1, step=60)
+
+
+def test_failed_query_pages_for_as_long_as_it_is_down(tmp_path):
+    """Two days later it still pages: no window runs out while the agent answers."""
+    world = between(BEGIN, 9 * DAY, lambda _, values: failed(values))
+    check(tmp_path, world, "QueryFailed", 2 * DAY, 1, step=300)
+
+
+def test_owner_is_the_newer_run_when_two_infos_are_there(tmp_path):
+    """While an old and a new driver both answer, the alert fires and belongs to the new team."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        fresh = {
+            at_instance(key, "new:9465"): v for key, v in healthy(t).items() if "info" not in key
+        }
+        fresh[at_instance("query_started_timestamp_seconds", "new:9465")] = BEGIN
+        fresh[at_instance(info(run_id="r2", team="search"), "new:9465")] = 1
+        late = {LATE: 100.0 * t, at_instance(LATE, "new:9465"): 100.0 * t}
+        return {**values, **fresh, **late} if t >= BEGIN else {**values, LATE: 100.0 * t}
+
+    check(tmp_path, world, "LateRowsDropped", HOUR, 1, labels=',team="search"')
+
+
+def test_alert_fires_without_an_info_series(tmp_path):
+    """A query of which nothing is known but that it failed pages, without an owner."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        values[info()] = None
+        if t >= BEGIN:
+            failed(values)
+        return values
+
+    check(tmp_path, world, "QueryFailed", HOUR, 1, labels=',team=""')
+
+
+def test_restarts_inside_one_driver_are_counted(tmp_path):
+    """A query that is started again faster than it is scraped is a loop too."""
+
+    def world(t: int) -> Values:
+        return {**healthy(t), "query_starts_total": 1 + max(0, t - BEGIN) // 30}
+
+    check(tmp_path, world, "RestartLoop", BEGIN + 2 * MINUTE, 1)
+
+
+def test_blind_agent_is_not_called_a_stalled_query(tmp_path):
+    """No events because the listener is gone: that is the agent's fault, and said so."""
+
+    def world(t: int) -> Values:
+        values = between(BEGIN, DAY, hang_with_data)(t)
+        if t >= BEGIN:
+            verdict(values, "blind")
+        return values
+
+    for alert, count in (("QueryStalled", 0), ("CommitsStalled", 0), ("AgentBlind", 1)):
+        check(tmp_path, world, alert, HOUR, count)
+
+
+def test_blocked_worker_is_blind(tmp_path):
+    """The agent answers, but its heart stopped."""
+
+    def world(t: int) -> Values:
+        beat = min(t, BEGIN)
+        return {**healthy(t), "agent_heartbeat_timestamp_seconds": beat}
+
+    check(tmp_path, world, "AgentBlind", BEGIN + 10 * MINUTE, 0)
+    check(tmp_path, world, "AgentBlind", BEGIN + 11 * MINUTE, 1)
+
+
+def test_slow_batch_that_stops_finishing_tasks_is_stalled(tmp_path):
+    """The last task counts, not the batch's age: the page comes one budget after it."""
+
+    def world(t: int) -> Values:
+        values = between(BEGIN, DAY, hang)(t)
+        values["inflight_last_task_timestamp_seconds"] = min(t, HOUR)
+        return values
+
+    check(tmp_path, world, "QueryStalled", HOUR + 7 * MINUTE, 0)
+    check(tmp_path, world, "QueryStalled", HOUR + 7 * MINUTE + 30, 1)
+
+
+def test_query_can_override_a_threshold(tmp_path):
+    """A query that may drop a tenth of its rows says so through the agent, without new rules."""
+
+    def world(t: int) -> Values:
+        return {**healthy(t), LATE: 5.0 * t}
+
+    def tolerant(t: int) -> Values:
+        return {**world(t), 'alert_threshold{name="late_ratio"}': 0.1}
+
+    check(tmp_path, world, "LateRowsDropped", HOUR, 1)
+    check(tmp_path, tolerant, "LateRowsDropped", HOUR, 0)
+
+
+def test_more_load_is_not_a_higher_cost(tmp_path):
+    """Twice the rows in twice the time: longer batches, but no slower code."""
+    begin = 7 * DAY + 12 * HOUR
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        for key in ("batch_duration_seconds_sum", "input_rows_total"):
+            values[key] = healthy(t)[key] + healthy(max(0, t - begin))[key]  # type: ignore[operator]
+        return values
+
+    at = begin + 2 * HOUR
+    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300)
+    check(tmp_path, world, "BatchDurationRegression", at, 1, step=300)
+
+
+def test_less_load_is_not_a_higher_cost(tmp_path):
+    """A tenth of the rows in the same time costs more a row, and is nobody's fault."""
+    begin = 7 * DAY + 12 * HOUR
+
+    def world(t: int) -> Values:
+        lost = 0.9 * (healthy(max(0, t - begin))["input_rows_total"] or 0)
+        return {**healthy(t), "input_rows_total": (healthy(t)["input_rows_total"] or 0) - lost}
+
+    at = begin + 2 * HOUR
+    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300)
+    check(tmp_path, world, "ThroughputDrop", at, 0, step=300)
+
+
+def test_watermark_that_was_never_set_is_stuck(tmp_path):
+    """Rows with event time come, but one silent input keeps the watermark from ever existing."""
+
+    def world(t: int) -> Values:
+        return {**healthy(t), "watermark_timestamp_seconds": None}
+
+    check(tmp_path, world, "WatermarkStuck", HOUR, 1)
+
+
+def test_falling_behind_is_seen_where_the_backlog_is_unknown(tmp_path):
+    """The verdict speaks where no source tells its backlog."""
+
+    def world(t: int) -> Values:
+        values = {**healthy(t), f"source_backlog_rows{KAFKA}": None}
+        verdict(values, "falling_behind")
+        return values
+
+    check(tmp_path, world, "FallingBehind", 20 * MINUTE, 1)
+
+
+def test_falling_behind_survives_a_verdict_that_flickers(tmp_path):
+    """While a batch is longer than any before, the verdict is `running`; the trend goes on."""
+
+    def world(t: int) -> Values:
+        values = {**healthy(t), f"source_backlog_rows{KAFKA}": None}
+        verdict(values, "running" if t % 180 == 0 else "falling_behind")
+        return values
+
+    check(tmp_path, world, "FallingBehind", 40 * MINUTE, 1)
+
+
+def test_scheduled_job_that_fails_again_and_again_is_a_loop(tmp_path):
+    """`availableNow` may start as often as it likes, unless it fails: then the verdict is a loop."""
+
+    def world(t: int) -> Values:
+        began = t // (6 * MINUTE) * 6 * MINUTE
+        values = healthy(t)
+        values[info()] = None
+        values[info(run_id=f"r{began}", trigger="available_now")] = 1
+        values["query_started_timestamp_seconds"] = began
+        if t - began > 2 * MINUTE:
+            failed(values)
+        return values
+
+    check(tmp_path, world, "RestartLoop", HOUR, 1)
+
+
+def test_checkpoint_shared_by_two_drivers_is_seen(tmp_path):
+    """Neither agent can see the other, Prometheus sees both."""
+    series = [
+        one
+        for app in ("shop", "copy")
+        for one in input_series(
+            lambda t: {
+                info(checkpoint="/data/one") if "info" in key else key: value
+                for key, value in healthy(t).items()
+                if "build" not in key
+            },
+            HOUR,
+            30,
+            app=app,
+        )
+    ]
+    test = RuleTest(series, 30)
+    test.expect(HOUR, 'alertname="SparkStreamCheckpointShared"', 2)
+    run(tmp_path, 30, test, rules=rules_of(tmp_path, "SparkStreamCheckpointShared"))
+
+
+def test_reset_is_seen_by_the_agents_own_counter(tmp_path):
+    """An unnamed location that was emptied under the same id is counted by the agent."""
+
+    def world(t: int) -> Values:
+        return {**healthy(t), "checkpoint_resets_total": float(t >= BEGIN)}
+
+    check(tmp_path, world, "CheckpointReset", BEGIN - 30, 0)
+    check(tmp_path, world, "CheckpointReset", BEGIN, 1)
+
+
+def test_rules_run_faster_with_one_number(tmp_path):
+    """With time_scale 1/60 a page that takes 31 minutes comes after 31 seconds."""
+    scaled = between(30, 100, lambda _, values: failed(values))
+    test = RuleTest(input_series(scaled, 60, 1), 1)
+    test.expect(30, 'alertname="SparkStreamQueryFailed"', 0)
+    test.expect(31, 'alertname="SparkStreamQueryFailed"', 1)
+    fast = Export(Settings(time_scale=1 / 60))
+    run(tmp_path, 1, test, rules=rules_of(tmp_path, "SparkStreamQueryFailed", fast))

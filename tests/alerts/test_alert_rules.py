@@ -1,0 +1,74 @@
+"""Every alert, played through the real promtool on the shipped rule file."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from promtool import RULES, RuleTest, build_promtool3, rules_of, run
+from rule_scenarios import SCENARIOS, Scenario
+from rule_worlds import HOUR, healthy, input_series
+
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
+
+
+def matchers(scenario: Scenario) -> str:
+    """Selects the scenario's alert, with the owner that it must carry."""
+    name, _, variant = scenario.alert.partition("/")
+    return f'alertname="SparkStream{name}",variant="{variant}",{scenario.labels}'
+
+
+def play(scenario: Scenario, folder: Path, slack: int = 0) -> None:
+    """Silent just before, firing with its owner at its time, over after; extra labels or not."""
+    over = scenario.over + slack
+    plain = input_series(scenario.world, over, scenario.step)
+    extra = ',pod="driver-1",cluster="eu"'
+    noisy = input_series(scenario.world, over, scenario.step, extra, app="noisy")
+    test = RuleTest(plain + noisy, scenario.step)
+    for app in ("shop", "noisy"):
+        chosen = f'{matchers(scenario)},app="{app}"'
+        test.expect(scenario.fires - scenario.step - slack, chosen, 0)
+        test.expect(scenario.fires + slack, chosen, 1)
+        test.expect(over, chosen, 0)
+    name = "SparkStream" + scenario.alert.partition("/")[0]
+    run(folder, scenario.step, test, rules=rules_of(folder, name))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def test_alert_fires_in_time_and_resolves(scenario, tmp_path):
+    """Silent just before, firing with its owner at its time, over after; extra labels or not."""
+    play(scenario, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def promtool3():
+    """A promtool of the 3.x line, built once from the Go module proxy."""
+    return build_promtool3()
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, promtool3, monkeypatch):
+    """On 3.x too, where ranges are open on the left: within one evaluation of the same time."""
+    monkeypatch.setenv("PROMTOOL", promtool3)
+    play(scenario, tmp_path, slack=scenario.step)
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(1800)
+def test_rules_are_clean_for_prometheus_3(promtool3):
+    """The newer promtool has nothing to say about the rule file."""
+    command = [promtool3, "check", "rules", "--lint=all", "--lint-fatal", str(RULES)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_watchdog_always_fires(tmp_path):
+    """The dead man's switch is pressed from the first evaluation on."""
+    test = RuleTest(input_series(healthy, HOUR, 60), 60)
+    for at in (0, HOUR):
+        test.expect(at, 'alertname="SparkStreamWatchdog"', 1)
+    run(tmp_path, 60, test)

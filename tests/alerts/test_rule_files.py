@@ -1,0 +1,227 @@
+"""The table itself: every alert has what a page needs, and every written file is up to date."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+from promtool import ROOT, RULES, RuleTest, annotations_of, program, promtool, rules_of, run_raw
+from rule_scenarios import SCENARIOS
+from rule_worlds import DAY, input_series
+
+from streamgauge.exporters.metrics import METRICS
+from streamgauge.grafana.alerts import documents
+from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
+from streamgauge.grafana.alerts.check import CONDITIONAL
+from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS
+from streamgauge.grafana.alerts.prometheus import Export, needed_series, rule_groups
+from streamgauge.grafana.alerts.rule import expand
+
+# Promtool is quick, but not on a machine that does something else.
+pytestmark = pytest.mark.timeout(600)
+
+RUNBOOKS = ROOT / "docs" / "runbooks"
+HEADINGS = ["## Meaning", "## Impact", "## Diagnosis", "## Remedy", "## What not to do"]
+GOALS = ("resume", "replay", "backfill", "reset")
+FIRED = {scenario.alert for scenario in SCENARIOS}
+
+
+def test_written_files_are_up_to_date():
+    """What is committed is what the table says; `make rules` writes it anew."""
+    for path, text in documents.expected_files(ROOT).items():
+        assert path.read_text() == text, f"{path} differs from the table; run `make rules`"
+
+
+def test_promtool_finds_nothing_to_say():
+    """`promtool check rules` is clean, its lints included."""
+    done = subprocess.run(
+        [promtool(), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(alerts()) + len(recordings())} rules found" in done.stdout
+
+
+def test_alertmanager_accepts_its_example():
+    """`amtool check-config` is clean."""
+    config = ROOT / "docker" / "alertmanager.yml"
+    subprocess.run(
+        [program("amtool"), "check-config", str(config)], check=True, capture_output=True
+    )
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda a: a.key)
+def test_alert_has_a_firing_test(alert):
+    """No alert without a scenario in which it fires; the watchdog has its own test."""
+    assert alert.key.removeprefix("SparkStream") in FIRED | {"Watchdog"}
+
+
+def test_every_scenario_is_of_an_alert():
+    """No scenario of an alert that is not in the table any more."""
+    assert {f"SparkStream{name}" for name in FIRED} <= {alert.key for alert in alerts()}
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda a: a.key)
+def test_alert_links_to_a_dashboard_of_the_contract(alert):
+    """The link opens one of the contract's dashboards."""
+    assert alert.dashboard in DASHBOARDS
+
+
+@pytest.mark.parametrize("name", alert_names())
+def test_alert_has_a_runbook_with_all_headings(name):
+    """Meaning, impact, diagnosis, remedy and what not to do, in this order, none of them empty."""
+    text = (RUNBOOKS / f"{name}.md").read_text()
+    assert text.startswith(f"# {name}\n")
+    sections = re.split(r"^(## .+)$", text, flags=re.MULTILINE)
+    assert sections[1::2] == HEADINGS
+    assert all(len(body.strip()) > 40 for body in sections[2::2])
+
+
+@pytest.mark.parametrize("name", [n for n in alert_names() if not n.endswith("Watchdog")])
+def test_remedy_names_its_goal(name):
+    """Every remedy says which it is: resume, replay, backfill or reset."""
+    remedy = (RUNBOOKS / f"{name}.md").read_text().partition("## Remedy")[2]
+    assert any(f"**{goal}" in remedy.lower() for goal in GOALS)
+
+
+@pytest.mark.parametrize("name", [n for n in alert_names() if not n.endswith("Watchdog")])
+def test_diagnosis_has_promql_and_a_checkpoint_command(name):
+    """The exact PromQL, the command for the checkpoint, and where to look in Spark."""
+    diagnosis = (RUNBOOKS / f"{name}.md").read_text().partition("## Diagnosis")[2]
+    diagnosis = diagnosis.partition("## Remedy")[0]
+    assert "```promql" in diagnosis
+    assert "streamgauge checkpoint" in diagnosis
+    assert "Spark" in diagnosis
+
+
+def test_runbooks_name_commands_that_there_are():
+    """Only the checkpoint commands of the contract; a mistyped one costs time at night."""
+    known = {"show", "restart", "plan", "preflight", "lint", "diff"}
+    for path in RUNBOOKS.glob("*.md"):
+        assert set(re.findall(r"streamgauge checkpoint (\w+)", path.read_text())) <= known, path
+
+
+def test_no_runbook_without_an_alert():
+    """A runbook whose alert is gone would mislead."""
+    assert {path.stem for path in RUNBOOKS.glob("SparkStream*.md")} == set(alert_names())
+
+
+def test_promql_in_runbooks_parses_and_asks_for_known_series(tmp_path):
+    """A tired person pastes these: they must parse, and ask for series that exist."""
+    rules = []
+    for path in sorted(RUNBOOKS.glob("*.md")):
+        for block in re.findall(r"```promql\n(.+?)```", path.read_text(), flags=re.DOTALL):
+            for line in block.strip().splitlines():
+                rules.append({"record": "x", "expr": line, "labels": {"n": str(len(rules))}})
+    file = tmp_path / "runbooks.json"
+    file.write_text(json.dumps({"groups": [{"name": "runbooks", "rules": rules}]}))
+    done = subprocess.run(
+        [promtool(), "check", "rules", str(file)], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(rules) >= len(alert_names())
+
+
+def test_every_knob_is_used():
+    """A knob that turns nothing is a lie."""
+    used = json.dumps([str(group) for group in GROUPS])
+    elsewhere = {"evaluation_interval", "group_wait", "group_interval", "repeat_interval"}
+    elsewhere |= {"watchdog_interval", "grafana_url", "runbook_url", "tempo_uid"}
+    elsewhere |= {"pager_url", "ticket_url", "deadman_url"}
+    for knob in KNOBS:
+        assert f"${knob.name}" in used or f"'{knob.name}'" in used or knob.name in elsewhere, knob
+
+
+def test_no_duration_is_written_as_a_number():
+    """Every duration is a knob, so that one time_scale reaches all of them."""
+    for text in [rule.expr for rule in recordings()] + [alert.expr for alert in alerts()]:
+        assert not re.search(r"\[\d|offset \d|\b\d+[smhd]\b", text), text
+
+
+def test_per_query_knobs_are_those_that_say_so():
+    """`$$knob` in an expression and `per_query` in the table mean the same."""
+    text = " ".join([alert.expr for alert in alerts()] + [rule.expr for rule in recordings()])
+    used = set(re.findall(r"\$\$([a-z_]+)", text)) | set(re.findall(r'name="([a-z_]+)"', text))
+    assert used == {knob.name for knob in KNOBS if knob.per_query}
+
+
+def test_no_churning_label_in_an_alert():
+    """Ids of runs and batches would start the alert's clock anew."""
+    for group in rule_groups(Export()):
+        for rule in group["rules"]:
+            assert not re.search(r"by \([^)]*(run_id|batch_id)", rule["expr"])
+
+
+def test_conditional_series_are_those_the_rules_use():
+    """The check's list of series that may be absent holds none that no rule needs."""
+    assert set(CONDITIONAL) <= set(needed_series(Export()))
+
+
+# Series that another part of the agent will bring; the rules are silent without them.
+AWAITED = {
+    "streamgauge_alert_threshold",
+    "streamgauge_checkpoint_resets_total",
+    "streamgauge_checkpoint_shared",
+    "streamgauge_source_lag_seconds",
+    "streamgauge_source_retention_headroom_seconds",
+}
+
+
+def test_rules_ask_only_for_series_that_the_agent_has():
+    """Every series in a rule is in the agent's own table; a typo would be silence for ever."""
+    have = {metric.full_name for metric in METRICS.values()}
+    have |= {f"{name}{suffix}" for name in list(have) for suffix in ("_sum", "_count", "_bucket")}
+    assert set(needed_series(Export())) - have <= AWAITED
+
+
+def test_selector_reaches_every_series():
+    """A selector is in each matcher of the agent's series, and in none of the recorded ones."""
+    from streamgauge.grafana.alerts.knobs import Settings
+
+    for alert in alerts():
+        expr = expand(alert.expr, Settings(), 'env="prod"')
+        for name, brace in re.findall(r"(?<![\w:\"|])(streamgauge_\w+)(\{env=\"prod\")?", expr):
+            assert brace, f"{name} in {alert.key}"
+        assert ":max{env" not in expr
+
+
+def _marked(scenario):
+    """Scenarios of a week take long; their annotations are rendered with the integration tests."""
+    marks = [pytest.mark.integration] if scenario.fires > 2 * DAY else []
+    return pytest.param(scenario, id=scenario.name, marks=marks)
+
+
+@pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in SCENARIOS])
+def test_annotations_speak_of_this_query(scenario, tmp_path):
+    """The page names the query and the application, leaves no template open, and links to both."""
+    name = "SparkStream" + scenario.alert.partition("/")[0]
+    series = input_series(scenario.world, scenario.fires, scenario.step)
+    group = {
+        **RuleTest(series, scenario.step).as_dict(),
+        "alert_rule_test": [
+            {
+                "eval_time": f"{scenario.fires}s",
+                "alertname": name,
+                "exp_alerts": [{"exp_labels": {"wrong": "on purpose"}}],
+            }
+        ],
+    }
+    done = run_raw(tmp_path, scenario.step, [group], rules_of(tmp_path, name))
+    pages = [page for page in annotations_of(done.stdout + done.stderr) if "summary" in page]
+    assert pages, done.stdout + done.stderr
+    for page in pages:
+        assert "<no value>" not in page
+        assert "error expanding template" not in page
+        assert "shop" in page
+        assert f'runbook_url="docs/runbooks/{name}.md"' in page
+        assert "var-job=spark&var-app=shop" in page
+        assert re.search(r"trace_url=.+shop", page)
+
+
+def test_knob_names_are_unique():
+    """Two knobs of one name would hide one another."""
+    assert len(BY_NAME) == len(KNOBS)

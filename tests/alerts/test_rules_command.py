@@ -1,0 +1,204 @@
+"""`streamgauge rules …`: what it writes, what it says of a wrong knob, what it asks Prometheus."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from promtool import RULES
+
+from streamgauge.grafana.alerts.catalogue import alert_names
+from streamgauge.grafana.alerts.check import CONDITIONAL
+from streamgauge.grafana.alerts.commands import add_parser
+from streamgauge.grafana.alerts.knobs import KNOBS, Settings, duration_text
+from streamgauge.grafana.alerts.prometheus import Export, needed_series
+from streamgauge.grafana.alerts.yamltext import dump
+
+
+def rules(*words: str) -> int:
+    """Run the command; its exit status."""
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    args = parser.parse_args(["rules", *words])
+    status: int = args.run(args)
+    return status
+
+
+def test_export_writes_the_committed_file(tmp_path, capsys):
+    """Without knobs, what users get is what is committed and tested."""
+    assert rules("export", str(tmp_path)) == 0
+    assert (tmp_path / RULES.name).read_text() == RULES.read_text()
+    assert str(tmp_path / RULES.name) in capsys.readouterr().out
+
+
+def test_export_turns_a_knob(tmp_path):
+    """`--set stalled_seconds=600` is in the budget of every query."""
+    rules("export", str(tmp_path), "--set", "stalled_seconds=600")
+    assert "streamgauge_silence_budget_seconds), 600)" in (tmp_path / RULES.name).read_text()
+
+
+def test_export_leaves_an_alert_out(tmp_path):
+    """`--disable` takes the name with or without its prefix."""
+    rules(
+        "export", str(tmp_path), "--disable", "BatchOverrun", "--disable", "SparkStreamBatchStuck"
+    )
+    text = (tmp_path / RULES.name).read_text()
+    assert "alert: SparkStreamBatchOverrun" not in text
+    assert "alert: SparkStreamBatchStuck" not in text
+    assert "alert: SparkStreamQueryFailed" in text
+
+
+def test_export_selects_a_part_of_the_fleet(tmp_path):
+    """The selector is in the matchers."""
+    rules("export", str(tmp_path), "--selector", 'env="prod"')
+    text = (tmp_path / RULES.name).read_text()
+    assert 'streamgauge_query_active{env=\\"prod\\"}' in text
+    assert '{env="prod",__name__=~"streamgauge_last_event' in text
+
+
+def test_export_for_kubernetes_is_a_resource(tmp_path):
+    """The operator's kind, with the same groups."""
+    assert rules("export", str(tmp_path), "--format", "kubernetes") == 0
+    text = (tmp_path / "streamgauge.prometheusrule.yml").read_text()
+    assert "kind: PrometheusRule" in text
+    assert "apiVersion: monitoring.coreos.com/v1" in text
+
+
+def test_export_of_alertmanagers_example(tmp_path):
+    """The same writer as the committed example."""
+    assert (
+        rules("export", str(tmp_path), "--format", "alertmanager", "--set", "pager_url=http://x/y")
+        == 0
+    )
+    assert "http://x/y" in (tmp_path / "alertmanager.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--set", "staled_seconds=1"), "stalled_seconds"),
+        (("--set", "stalled_seconds"), "name=value"),
+        (("--set", "stalled_seconds=soon"), "a number of seconds"),
+        (("--set", "stalled_seconds=-1"), "0 or more"),
+        (("--disable", "Nothing"), "SparkStreamQueryFailed"),
+        (("--time-scale", "0"), "above 0"),
+    ],
+)
+def test_wrong_choice_is_told_with_what_is_allowed(words, said, tmp_path, capsys):
+    """Exit status 2, nothing written, and the way out in the message."""
+    assert rules("export", str(tmp_path / "out"), *words) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_list_names_every_alert(capsys):
+    """For people, and for programs."""
+    assert rules("list") == 0
+    text = capsys.readouterr().out
+    assert rules("list", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["alert"].partition("/")[0] for row in rows} == set(alert_names())
+    assert all(name in text for name in alert_names())
+
+
+def test_list_names_every_knob(capsys):
+    """With default, unit and meaning."""
+    assert rules("list", "--knobs", "--json") == 0
+    assert [row["knob"] for row in json.loads(capsys.readouterr().out)] == [k.name for k in KNOBS]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(900, "15m"), (90, "90s"), (0.5, "500ms"), (93600, "26h"), (0, "1ms")]
+)
+def test_durations_are_written_in_the_largest_unit(seconds, text):
+    """As Prometheus reads them; never 0, which a range can't be."""
+    assert duration_text(seconds) == text
+
+
+def test_seconds_are_scaled_and_nothing_else():
+    """One number scales every duration; ratios and counts stay."""
+    fast = Settings(time_scale=1 / 60)
+    assert fast.duration("rate_window") == "15s"
+    assert fast.number("restart_count") == "3"
+    assert fast.number("late_ratio") == "0.01"
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "a: b", "- x", "", "{x}", 'say "x"', "a\nb", "#"])
+def test_yaml_strings_stay_strings(value):
+    """What YAML could misread is quoted; the check reads it back as JSON or as a block."""
+    text = dump({"key": value})
+    if "\n" in value:
+        assert text == "key: |-\n  a\n  b\n"
+    else:
+        assert json.loads(text.removeprefix("key: ")) == value
+
+
+class FakePrometheus:
+    """Answers the two questions that the check asks."""
+
+    def __init__(self, series: set[str], rules: list[dict[str, str]]) -> None:
+        answers = {"/api/v1/label": sorted(series), "/api/v1/rules": {"groups": [{"rules": rules}]}}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                data = next(a for path, a in answers.items() if self.path.startswith(path))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps({"status": "success", "data": data}).encode())
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def __enter__(self):
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+LOADED = [{"name": name, "query": "streamgauge", "lastError": ""} for name in alert_names()]
+NEEDED = set(needed_series(Export()))
+
+
+def test_check_is_fine_where_everything_is(capsys):
+    """Exit status 0; what may be absent is named and not held against it."""
+    with FakePrometheus(NEEDED - set(CONDITIONAL), LOADED) as prometheus:
+        assert rules("check", prometheus.url) == 0
+    assert (
+        "streamgauge_watermark_timestamp_seconds, only with a watermark" in capsys.readouterr().out
+    )
+
+
+def test_check_names_a_missing_series_and_who_needs_it(capsys):
+    """Exit status 1, with the alerts that rest on it."""
+    with FakePrometheus(
+        NEEDED - {"streamgauge_last_event_timestamp_seconds"}, LOADED
+    ) as prometheus:
+        assert rules("check", prometheus.url, "--json") == 1
+    missing = json.loads(capsys.readouterr().out)["missing"]
+    assert missing == {"streamgauge_last_event_timestamp_seconds": ["SparkStreamQueryStalled"]}
+
+
+def test_check_names_rules_that_are_not_loaded_or_fail(capsys):
+    """Exit status 1 for both."""
+    broken = [{**LOADED[0], "lastError": "many-to-many"}, *LOADED[2:]]
+    with FakePrometheus(NEEDED, broken) as prometheus:
+        assert rules("check", prometheus.url) == 1
+    text = capsys.readouterr().out
+    assert f"fails: {LOADED[0]['name']}: many-to-many" in text
+    assert f"not loaded: {LOADED[1]['name']}" in text
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "prometheus:9090"])
+def test_check_that_can_not_look_says_so(url, capsys):
+    """Exit status 2 and the address."""
+    assert rules("check", url) == 2
+    assert url in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""One history through both: the agent's verdict, and the shipped rules on what the agent serves."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+from promtool import RuleTest, rules_of, run
+from rule_worlds import HOUR, MINUTE, notation
+
+from streamgauge.config import make_config
+from streamgauge.exporters.prometheus import PrometheusExporter
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.looks import Details, Sighting, Tasks
+from streamgauge.listener.stats import Stats
+
+STEP = 30
+IDS = {
+    "id": "11111111-1111-1111-1111-111111111111",
+    "runId": "22222222-2222-2222-2222-222222222222",
+}
+BEGIN = 20 * MINUTE
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def iso(at: float) -> str:
+    """A time as Spark writes it."""
+    text = datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+class History:
+    """The agent's own fleet and page, fed by hand and scraped every thirty seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.fleet = Fleet()
+        clock = lambda: self.now  # noqa: E731
+        self.page = PrometheusExporter(
+            make_config({"app": "shop"}), Stats(), clock=clock, worker_seen_at=clock
+        )
+        self.batches = 0
+        self.columns: dict[str, list[float | None]] = {}
+        self.verdicts: list[str] = []
+        self.event({"name": "orders", "timestamp": iso(0), **IDS})
+        ids = {"query_id": IDS["id"], "run_id": IDS["runId"]}
+        self.fleet.learn(
+            Details(**ids, trigger="processing_time", trigger_seconds=10.0, idle_seconds=10.0), 0.0
+        )
+
+    def event(self, content: dict) -> None:
+        """An event of Spark's."""
+        event = decode(json.dumps(content))
+        query = self.fleet.handle(event, self.now)
+        if query is not None:
+            self.page.handle(event, query)
+
+    def batch(self) -> None:
+        """A batch of two seconds that ends now."""
+        progress = {**IDS, "name": "orders", "timestamp": iso(self.now - 2)}
+        progress |= {"batchId": self.batches, "numInputRows": 10}
+        progress |= {"durationMs": {"triggerExecution": 2000}, "stateOperators": []}
+        offsets = {
+            "startOffset": {"logOffset": self.batches},
+            "endOffset": {"logOffset": self.batches + 1},
+        }
+        progress["sources"] = [
+            {"description": "FileStreamSource[x]", "numInputRows": 10, **offsets}
+        ]
+        progress["sink"] = {"description": "ForeachBatchSink", "numOutputRows": -1}
+        self.batches += 1
+        self.event({"progress": progress})
+
+    def idle(self) -> None:
+        """A trigger without work."""
+        self.event({**IDS, "timestamp": iso(self.now)})
+
+    def look(self, *, active: bool, data: bool, completed: int | None = None) -> None:
+        """What the watchdog sees."""
+        tasks = None if completed is None else Tasks(running=1, completed=completed, failed=0)
+        sighting = Sighting(
+            query_id=IDS["id"],
+            run_id=IDS["runId"],
+            at=self.now,
+            trigger_active=active,
+            data_available=data,
+            phase="processing" if active else "waiting_for_data",
+            batch_id=self.batches,
+            tasks=tasks,
+        )
+        query = self.fleet.look(sighting)
+        if query is not None:
+            self.page.observe(query)
+
+    def scrape(self) -> None:
+        """Keep what the page says now, and the verdict."""
+        count = len(self.verdicts)
+        for family in self.page.collect():
+            for sample in family.samples:
+                labels = ",".join(f"{k}={json.dumps(v)}" for k, v in sample.labels.items())
+                key = f'{sample.name}{{job="spark",instance="driver:9465",{labels}}}'
+                self.columns.setdefault(key, [None] * count).append(sample.value)
+                if sample.name == "streamgauge_query_state" and sample.value == 1:
+                    self.verdicts.append(sample.labels["state"])
+        for column in self.columns.values():
+            column.extend([None] * (len(self.verdicts) - len(column)))
+
+    def series(self) -> list[dict[str, str]]:
+        """The scrapes as promtool's input."""
+        return [{"series": key, "values": notation(column)} for key, column in self.columns.items()]
+
+
+def hang(history: History, _: int) -> None:
+    """A batch begins and never ends; none of its tasks finishes."""
+    history.look(active=True, data=True, completed=4)
+
+
+def crawl(history: History, t: int) -> None:
+    """A batch begins and does not end, but a task of it finishes every minute."""
+    history.look(active=True, data=True, completed=t // 60)
+
+
+def doze(history: History, _: int) -> None:
+    """There is nothing to do."""
+    history.idle()
+    history.look(active=False, data=False)
+
+
+@pytest.mark.parametrize(("trouble", "stalls"), [(hang, True), (crawl, False), (doze, False)])
+def test_page_and_verdict_agree(trouble, stalls, tmp_path):
+    """QueryStalled and CommitsStalled fire when the verdict has been `stalled` for their `for`."""
+    history = History()
+    for t in range(0, HOUR + 1, STEP):
+        history.now = float(t)
+        if t < BEGIN:
+            history.batch()
+            history.look(active=False, data=True)
+        else:
+            trouble(history, t)
+        history.scrape()
+    assert ("stalled" in history.verdicts) is stalls, history.verdicts
+    for alert in ("SparkStreamQueryStalled", "SparkStreamCommitsStalled"):
+        test = RuleTest(history.series(), STEP)
+        if stalls:
+            since = history.verdicts.index("stalled") * STEP
+            test.expect(since + 2 * MINUTE - 2 * STEP, f'alertname="{alert}"', 0)
+            test.expect(since + 2 * MINUTE + STEP, f'alertname="{alert}"', 1)
+        else:
+            test.expect(HOUR, f'alertname="{alert}"', 0)
+        run(tmp_path, STEP, test, rules=rules_of(tmp_path, alert))

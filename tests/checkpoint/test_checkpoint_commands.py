@@ -1,0 +1,260 @@
+"""The command line: text and JSON, exit status, masked secrets, nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+from recorded_checkpoints import unpack
+
+from streamgauge.checkpoint.__main__ import main
+from streamgauge.checkpoint.checkpoint import read_checkpoint
+from streamgauge.checkpoint.description import Description, dump_description
+from streamgauge.checkpoint.evidence import build_evidence, dump_evidence, render_evidence
+from streamgauge.checkpoint.forecast import forecast
+from streamgauge.checkpoint.report import make_report, make_timeline
+
+_WATCHED: list[tuple[str, tuple]] = []
+_WATCHING = [False]
+
+
+def _watch(event: str, args: tuple) -> None:
+    if _WATCHING[0] and (
+        event == "open"
+        or event.startswith(("os.mkdir", "os.re", "os.rmdir", "os.trunc", "os.link"))
+    ):
+        _WATCHED.append((event, args))
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A whole checkpoint of an aggregation, as a directory."""
+    return unpack("4.3.0/agg-rocksdb", tmp_path / "orders")
+
+
+def run(*arguments):
+    """Run a command with every opened file watched; its status."""
+    _WATCHED.clear()
+    _WATCHING[0] = True
+    try:
+        return main([str(each) for each in arguments])
+    finally:
+        _WATCHING[0] = False
+
+
+def test_show_tells_all_for_people_and_programs(checkpoint, capsys):
+    """Identity, batches, sources, state, timeline, settings; the same in JSON."""
+    assert run("show", checkpoint) == 0
+    text = capsys.readouterr().out
+    for words in (
+        "query id",
+        "batch 3",
+        "●",
+        "stateStoreSave",
+        "RocksDBStateStoreProvider",
+        "shuffle.partitions = 2",
+    ):
+        assert words in text
+    assert run("show", checkpoint, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["last_planned"], report["last_committed"], report["written_by"]) == (3, 3, "4.3")
+    assert report["operators"][0]["versions"] == [1, 4]
+
+
+def test_restart_exit_status_follows_the_verdict(checkpoint, capsys):
+    """0 safe, 1 harm, 2 unknown."""
+    assert run("restart", checkpoint) == 0
+    (checkpoint / "commits" / "3").unlink()
+    assert run("restart", checkpoint) == 2
+    assert run("restart", checkpoint, "--sink", "kafka", "--spark", "3.5.9") == 1
+    assert "safe with duplicates" in capsys.readouterr().out
+    (checkpoint / "metadata").write_text("")
+    assert run("restart", checkpoint, "--sink", "delta", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["failure"]["file"] == "metadata"
+
+
+def test_restart_takes_settings_and_the_sinks_own_log(checkpoint, tmp_path, capsys):
+    """`--conf` is the session's; `--output` is the file sink's directory."""
+    log = tmp_path / "out" / "_spark_metadata"
+    log.mkdir(parents=True)
+    (log / "9.compact").write_text("v1")
+    assert (
+        run(
+            "restart",
+            checkpoint,
+            "--output",
+            tmp_path / "out",
+            "--conf",
+            "spark.sql.shuffle.partitions=7",
+        )
+        == 1
+    )
+    text = capsys.readouterr().out
+    assert "loses data" in text
+    assert "7 → 2" in text
+
+
+@pytest.mark.parametrize("arguments", [["--spark", "1.6"], ["--conf", "nothing"]])
+def test_wrong_arguments_are_told_the_right_ones(checkpoint, arguments, capsys):
+    """Argparse's own exit, with the known values."""
+    with pytest.raises(SystemExit):
+        run("restart", checkpoint, *arguments)
+    assert arguments[1] in capsys.readouterr().err
+
+
+def test_plan_prints_and_says_no(checkpoint, capsys):
+    """A goal that is not possible is status 1; without a goal all are listed."""
+    assert run("plan", checkpoint) == 0
+    assert run("plan", checkpoint, "--goal", "reset", "--sink", "file") == 0
+    assert "Clear the output" in capsys.readouterr().out
+    assert (
+        run("plan", checkpoint, "--goal", "replay", "--first-batch", "90", "--last-batch", "91")
+        == 1
+    )
+
+
+def test_preflight_reads_a_description(checkpoint, tmp_path, capsys):
+    """The JSON of describe() against the checkpoint."""
+    plan = tmp_path / "plan.json"
+    plan.write_bytes(dump_description(Description(sources=[], operators=[])))
+    assert run("preflight", checkpoint, "--plan", plan) == 1
+    assert "number of sources" in capsys.readouterr().out
+    assert run("preflight", checkpoint, "--plan", tmp_path / "nowhere.json") == 2
+
+
+def test_lint_and_diff(checkpoint, tmp_path, capsys):
+    """Two checkpoints with one id are a copy; a diff of a thing with itself is empty."""
+    other = unpack("4.3.0/agg-rocksdb", tmp_path / "copy")
+    assert run("lint", checkpoint, other) == 1
+    assert "copied" in capsys.readouterr().out
+    assert run("diff", checkpoint, other) == 0
+    assert "nothing moved" in capsys.readouterr().out
+    stranger = unpack("4.3.0/plain", tmp_path / "plain")
+    assert run("diff", checkpoint, stranger, "--json") == 1
+
+
+def test_place_that_is_not_there_is_status_2(tmp_path, capsys):
+    """Could not look: one line on stderr, nothing on stdout."""
+    for command in ("show", "restart", "plan", "lint"):
+        assert run(command, tmp_path / "nowhere") == 2
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert seen.err.count("no such directory") == 4
+
+
+def test_nothing_is_written_and_nothing_outside_is_opened(checkpoint, capsys):
+    """Every file that the commands open is inside the checkpoint and opened for reading."""
+    before = {path: path.stat().st_mtime_ns for path in checkpoint.rglob("*")}
+    for command in ("show", "restart", "plan", "lint"):
+        run(command, checkpoint)
+        opened = [
+            args for event, args in _WATCHED if event == "open" and str(args[0]).startswith("/")
+        ]
+        outside = [
+            args[0]
+            for args in opened
+            if isinstance(args[0], str)
+            and not args[0].startswith(str(checkpoint))
+            and "python" not in args[0]
+            and not args[0].endswith((".py", ".pyc"))
+        ]
+        assert outside == []
+        assert [
+            args
+            for _, args in _WATCHED
+            if len(args) > 2
+            and isinstance(args[2], int)
+            and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        ] == []
+        assert [event for event, _ in _WATCHED if event != "open"] == []
+    assert {path: path.stat().st_mtime_ns for path in checkpoint.rglob("*")} == before
+    capsys.readouterr()
+
+
+def test_secrets_in_paths_are_masked(tmp_path, capsys):
+    """A path with credentials in it is shown without them."""
+    folder = unpack("4.3.0/plain", tmp_path / "orders")
+    (folder / "commits" / "3").unlink()
+    log = folder / "sources" / "0" / "3"
+    log.write_text(
+        log.read_text().replace("/data/", "s3a://AKIAABCDEFGHIJKLMNOP:verysecret@bucket/")
+    )
+    run("restart", folder, "--sink", "file")
+    run("restart", folder, "--sink", "file", "--json")
+    assert "verysecret" not in capsys.readouterr().out
+
+
+def test_timeline_shows_planned_committed_and_missing(checkpoint):
+    """One word a batch: done, planned, no commit, no offsets, missing."""
+    for name in ("commits/3", "commits/1", "offsets/1", "offsets/2"):
+        (checkpoint / name).unlink()
+    (checkpoint / "offsets" / "5").write_text("v1")
+    timeline = make_timeline(read_checkpoint(checkpoint))
+    assert timeline == [
+        (0, "done"),
+        (1, "missing"),
+        (2, "no offsets"),
+        (3, "planned"),
+        (4, "missing"),
+        (5, "planned"),
+    ]
+
+
+METRICS = """# HELP streamgauge_query_info the evidence
+streamgauge_query_info{app="shop",query="orders",query_id="%s",sink="delta",checkpoint="s3://k:verysecret@b/c"} 1
+streamgauge_query_state{app="shop",query="orders",state="running"} 1
+streamgauge_query_state{app="shop",query="orders",state="failed"} 0
+streamgauge_query_starts_total{app="shop",query="orders"} 4
+streamgauge_query_terminations_total{app="shop",query="orders",outcome="failed",error_class="A\\"B"} 2
+streamgauge_query_state{app="shop",query="other",state="failed"} 1
+process_cpu_seconds_total 3
+"""
+
+
+def test_evidence_has_all_parts_and_no_secret(checkpoint):
+    """Metrics, checkpoint, forecast and events of one query, in one JSON and one page."""
+    read = read_checkpoint(checkpoint)
+    report = make_report(read)
+    progress = {
+        "id": report.query_id,
+        "sources": [{"description": "KafkaV2", "endOffset": {"a": 1}}],
+    }
+    progress["stateOperators"] = [{"operatorName": "stateStoreSave", "numRowsTotal": 3}]
+    events = [
+        json.dumps({"progress": progress}),
+        "broken",
+        "[]",
+        json.dumps({"id": "another", "name": "x"}),
+    ]
+    evidence = build_evidence(
+        metrics=METRICS % report.query_id, checkpoint=report, forecast=forecast(read), events=events
+    )
+    assert (evidence.query, evidence.state, evidence.missing) == ("orders", "running", [])
+    assert evidence.restarts['query_terminations_total (failed, A"B)'] == "2"
+    assert len(evidence.events) == 1
+    text, page = dump_evidence(evidence), render_evidence(evidence)
+    assert json.loads(text)["identity"]["sink"] == "delta"
+    assert "verysecret" not in text + page
+    for words in (
+        "# Evidence: orders",
+        "If it is restarted",
+        "KafkaV2",
+        "stateStoreSave",
+        "## Checkpoint",
+    ):
+        assert words in page
+
+
+def test_evidence_of_a_dead_query_says_what_is_missing(checkpoint):
+    """A checkpoint alone, an endpoint alone, or nothing: what was not there is named."""
+    alone = build_evidence(checkpoint=make_report(read_checkpoint(checkpoint)))
+    assert alone.missing == ["no metrics were given", "no recorded events were given"]
+    other = build_evidence(metrics=METRICS % "x", query="nosuch")
+    assert "the endpoint does not know this query" in other.missing
+    assert build_evidence(metrics=METRICS % "x").query == "orders"
+    assert "a query" in render_evidence(build_evidence())

@@ -1,0 +1,70 @@
+"""The live page: data, escaping, and how it looks in a real browser."""
+
+import json
+import re
+import subprocess
+import urllib.request
+
+import pytest
+from stage import Life, feed, program
+
+
+def _json(agent):
+    with urllib.request.urlopen(f"{agent.address}/live.json", timeout=10) as answer:
+        return json.loads(answer.read())
+
+
+def test_shows_batches_by_phase_and_verdicts(agent):
+    """The last hundred batches, each with its phases in engine order."""
+    mine = agent(metrics_address="127.0.0.1:0")
+    life = Life()
+    feed(mine, life.started(), *(life.progress() for _ in range(150)))
+    data = _json(mine)
+    (query,) = data["queries"]
+    assert (data["app"], query["name"], len(query["batches"])) == ("shop", "orders", 100)
+    last = query["batches"][-1]
+    assert (last["id"], last["rows"], last["seconds"]) == (149, 10, 0.5)
+    assert dict(zip(data["phases"], last["phases"], strict=True))["add_batch"] == 0.4
+    assert query["verdicts"][0][1] == "starting"
+
+
+def test_page_needs_no_other_host():
+    """One file: nothing is loaded from anywhere else."""
+    from streamgauge.exporters.live import page
+
+    text = page().decode()
+    assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", text)
+    assert "innerHTML" not in text
+
+
+@pytest.mark.integration
+def test_hostile_name_in_a_real_browser(agent, tmp_path):
+    """Chromium renders the table, runs no script of a query's name, and draws the bars."""
+    mine = agent(metrics_address="127.0.0.1:0")
+    name = "<img src=x onerror=document.title='owned'><b>bold</b>"
+    life, other = Life(name), Life("orders")
+    for one in (life, other):
+        feed(mine, one.started(), *(one.progress() for _ in range(20)))
+    dom = browse(mine.address, tmp_path)
+    assert "owned" not in re.search(r"<title>(.*?)</title>", dom)[1]
+    assert "&lt;img src=x" in dom
+    assert "<img src" not in dom
+    assert dom.count("<tr>") == 3
+    assert dom.count("<rect") >= 40 * 5
+
+
+def browse(url, tmp_path, *flags):
+    """The page as headless Chromium has it after its script ran."""
+    done = subprocess.run(
+        [
+            *(program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
+            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+            *("--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--virtual-time-budget=6000", *flags, "--dump-dom", url),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=110,
+    )
+    return done.stdout

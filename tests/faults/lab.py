@@ -1,0 +1,384 @@
+"""The fault lab: real Spark, agent, Prometheus and Alertmanager on loopback, and a pager.
+
+The rules are the shipped ones with every duration multiplied by `time_scale`. A fault is put in with a
+switch; what was paged, warned of and left alone is read from the pager and from Prometheus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+# The alert tests' programs serve here too.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
+
+from alert_stack import Alertmanager, Pager, Program, free_port, get_json, wait_until
+from promtool import ROOT, program
+from typing_extensions import Self
+
+from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.prometheus import Export, rule_file
+from streamgauge.grafana.alerts.yamltext import dump
+
+SCRAPE = 0.5  # seconds
+SCALE = float(os.environ.get("FAULT_TIME_SCALE") or 1 / 60)  # larger on a machine that is busy
+RESULTS = ROOT / "artifacts" / "faults.jsonl"
+PREFIX = "SparkStream"
+
+
+@dataclass
+class Result:
+    """One row of the table."""
+
+    fault: str
+    pages: list[str]
+    warns: list[str] = field(default_factory=list)
+    paged: list[str] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    seconds: float | None = None
+    allowed: float | None = None
+    false_pages: int = 0
+    spark: str = ""
+
+
+class Feeder(threading.Thread):
+    """Writes a file of rows into the source's folder every so often."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.folder: Path | None = None
+        self.closed = False
+        self._number = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """As at the beginning of a fault: a file of twenty rows twice a second, all on time."""
+        self.every = 0.5
+        self.rows = 20
+        self.paused = True
+        self.future = 0.0  # seconds that event time is ahead
+        self.frozen_at: float | None = None
+        self.late = 0  # rows a file that are an hour old
+
+    def run(self) -> None:
+        """Write until closed."""
+        while not self.closed:
+            if not self.paused:
+                self.write()
+            time.sleep(self.every)
+
+    def write(self, at: float | None = None, rows: int | None = None) -> None:
+        """One file; complete when Spark sees it."""
+        self._number += 1
+        now = at or self.frozen_at or time.time() + self.future
+        lines = []
+        for row in range(rows or self.rows):
+            when = now - 3600 if row < self.late else now
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(when))
+            number = self._number * 1000 + row
+            lines.append(
+                json.dumps(
+                    {"id": number, "key": f"k{row}", "at": f"{stamp}.{int(when % 1 * 1000):03d}Z"}
+                )
+            )
+        if self.folder is None:
+            raise RuntimeError("there is no query to feed yet")
+        hidden = self.folder / f".{self._number}.json"
+        hidden.write_text("\n".join(lines))
+        hidden.rename(self.folder / f"{self._number}.json")
+
+
+class Lab:
+    """Everything of one fault. A context manager; what it started, it ends."""
+
+    def __init__(self, folder: Path, *, scale: float = SCALE, **knobs: float) -> None:
+        self.folder = folder
+        self.scale = scale
+        (folder / "switches").mkdir()
+        settings = {"team": "payments", "env": "prod", "watch_seconds": 0.25}
+        settings |= {"silence_seconds": 300 * scale, "grace_seconds": 300 * scale}
+        (folder / "settings.json").write_text(json.dumps(settings))
+        self.port = free_port()
+        self.pager = Pager()
+        self.feeder = Feeder()
+        webhooks = {name: f"{self.pager.url}/{path}" for name, path in _WEBHOOKS.items()}
+        self.knobs = Settings({**webhooks, **knobs}, scale)
+        self.alertmanager = Alertmanager(folder, self.knobs)
+        self.prometheus = self._make_prometheus()
+        self.driver: subprocess.Popen[bytes] | None = None
+        self.query = ""
+        self.number_of_plans = 0
+        self.since = time.time()
+        self.broken_at = 0.0
+        self.due: set[tuple[str, str]] = set()  # (query, alert) of all pages that had to come
+
+    # ---- the programs ----------------------------------------------------------------------
+
+    def _make_prometheus(self) -> Program:
+        rules = self.folder / "rules.yml"
+        rules.write_text(rule_file(Export(self.knobs)))
+        config = self.folder / "prometheus.yml"
+        config.write_text(dump(self._prometheus_config(rules)))
+        port = free_port()
+        self.prometheus_url = f"http://127.0.0.1:{port}"
+        self.data = self.folder / "prometheus-data"
+        return Program(
+            self.folder,
+            program("prometheus"),
+            f"{self.prometheus_url}/-/ready",
+            f"--config.file={config}",
+            f"--storage.tsdb.path={self.data}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--rules.alert.resend-delay=1s",
+        )
+
+    def _prometheus_config(self, rules: Path) -> dict[str, Any]:
+        interval = f"{int(SCRAPE * 1000)}ms"
+        return {
+            "global": {"scrape_interval": interval, "scrape_timeout": interval},
+            "rule_files": [str(rules)],
+            "alerting": {
+                "alertmanagers": [
+                    {"static_configs": [{"targets": [f"127.0.0.1:{self.alertmanager.port}"]}]}
+                ]
+            },
+            "scrape_configs": [
+                {
+                    "job_name": "spark",
+                    "static_configs": [{"targets": [f"127.0.0.1:{self.port}"]}],
+                }
+            ],
+        }
+
+    def __enter__(self) -> Self:
+        self.pager.__enter__()
+        self.alertmanager.__enter__()
+        self.prometheus.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.feeder.closed = True
+        self.kill()
+        self.prometheus.stop()
+        self.alertmanager.__exit__()
+        self.pager.__exit__()
+
+    def start_driver(self) -> None:
+        """Start the Spark driver; a second call starts another one after the first is gone."""
+        arguments = (str(self.folder), str(self.port), repr(self.scale))
+        with (self.folder / "driver.log").open("ab") as log:
+            self.driver = subprocess.Popen(
+                [sys.executable, str(Path(__file__).parent / "fault_driver.py"), *arguments],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        if not self.feeder.is_alive():
+            self.feeder.start()
+
+    def kill(self) -> None:
+        """Kill the driver and its JVM at once, as the kernel does when memory runs out."""
+        if self.driver is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.driver.pid, signal.SIGKILL)
+        self.driver.wait()
+        self.driver = None
+
+    # ---- breaking and mending --------------------------------------------------------------
+
+    def begin(self, query: str, *, batches: int = 4, **plan: Any) -> None:
+        """Run another query and wait until it has committed some batches; what fires counts from here."""
+        self.feeder.reset()
+        for switch in (self.folder / "switches").iterdir():
+            switch.unlink()
+        self.query = query
+        self.feeder.folder = self.folder / f"in-{query}"
+        self.feeder.folder.mkdir(exist_ok=True)
+        self.number_of_plans += 1
+        base = {"kind": "plain", "trigger": {"processingTime": "0 seconds"}}
+        text = json.dumps({**base, **plan, "query": query, "number": self.number_of_plans})
+        hidden = self.folder / "plan.tmp"
+        hidden.write_text(text)
+        hidden.rename(self.folder / "plan.json")
+        if self.driver is None:
+            self.start_driver()
+        self.since = time.time()
+        self.wait_number(self.of("query_active"), 1, deadline=200)
+        self.feeder.paused = False
+        if batches:
+            self.wait_batches(batches)
+
+    def of(self, series: str, more: str = "") -> str:
+        """A series of the query that runs now."""
+        return f'streamgauge_{series}{{query="{self.query}"{more}}}'
+
+    def on(self, switch: str, value: object = "") -> None:
+        """Turn a switch on; the fault begins now."""
+        (self.folder / "switches" / switch).write_text(str(value))
+        self.broken_at = time.time()
+
+    def off(self, switch: str) -> None:
+        """Turn a switch off."""
+        (self.folder / "switches" / switch).unlink(missing_ok=True)
+
+    # ---- looking ---------------------------------------------------------------------------
+
+    def ask(self, expr: str, at: float | None = None) -> list[dict[str, Any]]:
+        """The result of an instant query."""
+        parameters = {"query": expr} | ({"time": f"{at:.3f}"} if at else {})
+        url = f"{self.prometheus_url}/api/v1/query?{urllib.parse.urlencode(parameters)}"
+        found: list[dict[str, Any]] = get_json(url)["data"]["result"]
+        return found
+
+    def number(self, expr: str) -> float | None:
+        """The one value of an instant query, or None."""
+        found = self.ask(expr)
+        return float(found[0]["value"][1]) if found else None
+
+    def wait_number(self, expr: str, least: float, deadline: float = 90) -> None:
+        """Wait until the expression is at least so much."""
+        wait_until(
+            lambda: (self.number(expr) or 0) >= least,
+            lambda: f"{expr} >= {least}; {self.tail()}",
+            deadline,
+        )
+
+    def wait_batches(self, count: int, deadline: float = 90) -> None:
+        """Wait until the query has committed so many batches in this run."""
+        self.wait_number(f"sum({self.of('batches_total')})", count, deadline)
+
+    def settle(self, minutes: float) -> None:
+        """Let so many minutes of the rules' time pass."""
+        time.sleep(minutes * 60 * self.scale)
+
+    def restart_prometheus(self, *, away: float = 0.0, history: str = "") -> None:
+        """Stop Prometheus for a while; start it again, with a past that is written into its blocks."""
+        self.prometheus.stop()
+        if history:
+            file = self.folder / "history.txt"
+            file.write_text(history)
+            command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics"]
+            subprocess.run([*command, str(file), str(self.data)], check=True, capture_output=True)
+        time.sleep(away)
+        self.prometheus.start()
+
+    def firing(self) -> set[str]:
+        """Names of the alerts that fire now, less the watchdog."""
+        return {
+            one["metric"]["alertname"].removeprefix(PREFIX)
+            for one in self.ask('ALERTS{alertstate="firing",alertname!="SparkStreamWatchdog"}')
+            if self.is_ours(one["metric"])
+        }
+
+    def fired(self) -> dict[str, set[str]]:
+        """Names of the alerts that fired at any time, by severity."""
+        found: dict[str, set[str]] = {"critical": set(), "warning": set()}
+        seconds = max(1, int(time.time() - self.since))
+        window = f'ALERTS{{alertstate="firing",alertname!="SparkStreamWatchdog"}}[{seconds}s]'
+        for one in self.ask(f"count by (alertname, severity, query) (count_over_time({window}))"):
+            if self.is_ours(one["metric"]):
+                name = one["metric"]["alertname"].removeprefix(PREFIX)
+                found[one["metric"]["severity"]].add(name)
+        return found
+
+    def received(self) -> list[dict[str, Any]]:
+        """What the pager received about this fault's queries, or the application, since it began."""
+        return [
+            page
+            for page in self.pager.received("/page")
+            if page["at"] >= self.since
+            and any(self.is_ours(one["labels"]) for one in page["alerts"])
+        ]
+
+    def is_ours(self, labels: dict[str, str]) -> bool:
+        """Whether an alert is of this fault's queries; `strays` looks after those of earlier ones."""
+        name = labels.get("query", self.query)
+        return name == self.query or name.startswith(f"{self.query}-")
+
+    def strays(self) -> set[tuple[str, str]]:
+        """Pages about any query, at any time, that no fault called for."""
+        alerts = [one for page in self.pager.received("/page") for one in page["alerts"]]
+        paged = {
+            (one["labels"].get("query", ""), one["labels"]["alertname"].removeprefix(PREFIX))
+            for one in alerts
+        }
+        return paged - self.due
+
+    def wait_page(self, alert: str, deadline: float = 120) -> dict[str, Any]:
+        """The page of an alert."""
+        page: dict[str, Any] = wait_until(
+            lambda: [p for p in self.received() if p["groupLabels"]["alertname"] == PREFIX + alert],
+            lambda: f"a page of {alert}; firing: {self.firing()}; {self.tail()}",
+            deadline,
+        )[0]
+        return page
+
+    def wait_firing(self, alert: str, deadline: float = 120) -> None:
+        """Wait until an alert fires, whether or not it pages."""
+        wait_until(
+            lambda: alert in self.firing(), lambda: f"{alert} to fire; {self.tail()}", deadline
+        )
+
+    def wait_quiet(self, deadline: float = 90) -> None:
+        """Wait until nothing fires any more."""
+        wait_until(lambda: not self.firing(), lambda: f"silence; firing: {self.firing()}", deadline)
+
+    def pages(self) -> list[str]:
+        """Names of the alerts that reached the pager, each once, in order."""
+        names = [page["groupLabels"]["alertname"] for page in self.received()]
+        return list(dict.fromkeys(name.removeprefix(PREFIX) for name in names))
+
+    def number_of_pages(self) -> int:
+        """How often the pager rang since the fault began; a repetition is not a page."""
+        return len({page["groupKey"] for page in self.received()})
+
+    def knob(self, name: str) -> float:
+        """A knob in the lab's time."""
+        return float(self.knobs.value(name))
+
+    def verdict(self) -> str:
+        """The agent's verdict now."""
+        found = self.ask(f"{self.of('query_state')} == 1")
+        return str(found[0]["metric"]["state"]) if found else "none"
+
+    def tail(self) -> str:
+        """The driver's last words."""
+        log = self.folder / "driver.log"
+        return log.read_text()[-1500:] if log.exists() else "no driver"
+
+    def kept(self, result: Result) -> None:
+        """Fill a result in, keep it for the table, and check it: recall and false pages."""
+        fired = self.fired()
+        result.paged = self.pages()
+        result.warned = sorted(fired["warning"])
+        result.false_pages = len(set(result.paged) - set(result.pages))
+        RESULTS.parent.mkdir(exist_ok=True)
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+        for page in self.received():
+            names = {one["labels"].get("query", "") for one in page["alerts"]}
+            self.due |= {(name, alert) for name in names for alert in result.pages}
+        assert set(result.paged) == set(result.pages), f"{self.tail()}\n{result}"
+        assert set(result.warned) <= set(result.warns), result
+        if result.allowed is not None and result.seconds is not None:
+            assert result.seconds <= result.allowed, result
+
+
+_WEBHOOKS = {"pager_url": "page", "ticket_url": "ticket", "deadman_url": "deadman"}
+
+
+def allowed_seconds(lab: Lab, window: float) -> float:
+    """Time from fault to page: the alert's own window, two evaluations, a scrape, and the wait."""
+    return window + 2 * lab.knob("evaluation_interval") + SCRAPE + lab.knob("group_wait")

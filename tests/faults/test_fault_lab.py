@@ -1,0 +1,361 @@
+"""The fault lab: what must page, what may only warn, and what must stay silent.
+
+Five faults run with every test run, the rest with `make faults`. One driver and one stack serve them
+all; each fault runs a query of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+import pytest
+from history import write_history
+from lab import Lab, Result, allowed_seconds
+
+BEAT = 2.0  # the worker's own pulse and the look that finds out, which are not scaled
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The driver and the stack; at the end, no page may be left that no fault called for."""
+    # A commit takes as long as the disk needs, however fast the rules run: a second, as shipped.
+    with Lab(tmp_path_factory.mktemp("lab"), state_rows=500, commit_seconds=60) as running:
+        yield running
+        assert not running.strays()
+
+
+@pytest.mark.spark
+def test_hung_sink_pages_once(lab: Lab):
+    """A foreachBatch that hangs is one page; what follows from it is held back."""
+    lab.begin("hung-sink")
+    lab.on("hang")
+    budget = lab.number(lab.of("silence_budget_seconds")) or 0
+    page = lab.wait_page("QueryStalled")
+    # The batch that was under way still ended well: the fault begins with its event.
+    lab.broken_at = lab.number(lab.of("last_event_timestamp_seconds")) or lab.broken_at
+    assert lab.verdict() == "stalled"
+    lab.wait_firing("CommitsStalled")
+    lab.off("hang")
+    lab.wait_quiet()
+    result = Result("a foreachBatch that hangs", ["QueryStalled"], ["BatchStuck"])
+    result.seconds = page["at"] - lab.broken_at
+    result.allowed = allowed_seconds(lab, budget + lab.knob("stall_for"))
+    lab.kept(result)
+
+
+@pytest.mark.spark
+def test_query_that_dies_at_once_pages_until_it_is_back(lab: Lab):
+    """The page comes after a minute of the rules' time, stays, and ends with the next start."""
+    lab.begin("dies")
+    lab.on("stay")
+    lab.on("fail", 1)
+    page = lab.wait_page("QueryFailed")
+    lab.settle(minutes=8)
+    assert "QueryFailed" in lab.firing()
+    lab.off("fail")
+    lab.off("stay")
+    lab.wait_quiet()
+    result = Result("a query that dies at once", ["QueryFailed"])
+    result.seconds = page["at"] - lab.broken_at
+    # The next batch has to start and fail first: one trigger interval and the batch itself.
+    result.allowed = allowed_seconds(lab, lab.knob("failed_for") + 2)
+    lab.kept(result)
+
+
+@pytest.mark.spark
+def test_source_without_data_is_silent(lab: Lab):
+    """Idle is not stalled: twenty-five minutes without data sets off nothing."""
+    lab.begin("no-data")
+    lab.feeder.paused = True
+    lab.settle(minutes=25)
+    assert lab.verdict() == "idle"
+    lab.kept(Result("a source with no new data for long", []))
+
+
+@pytest.mark.spark
+def test_planned_stop_and_restart_is_silent(lab: Lab):
+    """Stopped well, away for four minutes, started again: nothing to say."""
+    lab.begin("planned")
+    lab.on("stop")
+    lab.settle(minutes=4)
+    lab.off("stop")
+    lab.wait_number(f"changes({lab.of('query_started_timestamp_seconds')}[1m])", 1)
+    lab.settle(minutes=3)
+    lab.kept(Result("a planned stop and restart", []))
+
+
+@pytest.mark.spark
+def test_killed_driver_with_five_queries_is_one_page(lab: Lab):
+    """SIGKILL: every query of the driver is in the one page that comes."""
+    others = [f"killed-{number}" for number in range(1, 5)]
+    lab.begin("killed", more=others)
+    lab.wait_number("count(streamgauge_query_active == 1)", 5)
+    lab.broken_at = time.time()
+    lab.kill()
+    page = lab.wait_page("QueryVanished")
+    assert {one["labels"]["query"] for one in page["alerts"]} == {"killed", *others}
+    assert {one["labels"]["team"] for one in page["alerts"]} == {"payments"}
+    lab.settle(minutes=12)
+    assert "AgentDown" in lab.firing()
+    result = Result("the driver killed with SIGKILL", ["QueryVanished"])
+    result.seconds = page["at"] - lab.broken_at
+    result.allowed = allowed_seconds(lab, lab.knob("vanished_for"))
+    lab.kept(result)
+    assert lab.number_of_pages() == 1
+
+
+# ---- the rest, with `make faults` --------------------------------------------------------------
+
+
+def paged(lab: Lab, fault: str, alert: str, window: float, *warns: str) -> Result:
+    """Wait for the page of a fault that is in, and note how long it took."""
+    page = lab.wait_page(alert)
+    result = Result(fault, [alert], list(warns))
+    result.seconds = page["at"] - lab.broken_at
+    result.allowed = allowed_seconds(lab, window)
+    return result
+
+
+def warned(lab: Lab, fault: str, *alerts: str, also: tuple[str, ...] = ()) -> None:
+    """Wait for warnings that must come; nothing may page, and only `also` may warn as well."""
+    for alert in alerts:
+        lab.wait_firing(alert, deadline=180)
+    result = Result(fault, [], [*alerts, *also])
+    result.seconds = time.time() - lab.broken_at
+    lab.kept(result)
+
+
+# ---- what pages ------------------------------------------------------------------------------
+
+
+@pytest.mark.integration
+def test_sink_that_fails_every_third_batch_is_a_loop(lab: Lab):
+    """Restarted by its own driver each time, the query is in a loop: one page says so."""
+    lab.begin("third")
+    lab.on("fail", 3)
+    page = lab.wait_page("RestartLoop")
+    lab.off("fail")
+    result = Result("a sink that fails every third batch", ["RestartLoop"])
+    result.seconds = page["at"] - lab.broken_at
+    lab.settle(minutes=3)
+    lab.kept(result)
+
+
+@pytest.mark.integration
+def test_deleted_checkpoint_pages_at_once(lab: Lab):
+    """The same name with a new query id."""
+    lab.begin("deleted")
+    lab.on("reset")
+    result = paged(lab, "a deleted checkpoint", "CheckpointReset", window=3.0)
+    lab.kept(result)
+
+
+@pytest.mark.integration
+def test_two_queries_on_one_checkpoint_page(lab: Lab):
+    """Both are named in the page."""
+    lab.begin("shared", batches=0, shared=True)
+    lab.feeder.paused = True
+    lab.broken_at = time.time()
+    result = paged(lab, "two queries on one checkpoint", "CheckpointShared", window=3.0)
+    lab.kept(result)
+
+
+@pytest.mark.integration
+def test_removed_listener_is_blindness(lab: Lab):
+    """The query goes on, the agent says that it can't see it, and nobody calls it stalled."""
+    lab.begin("deaf")
+    lab.on("deaf")
+    window = lab.knob("blind_for") + 30 * lab.scale + BEAT
+    dropped = "AgentEventsDropped"  # the batches that nobody saw are counted once it hears again
+    result = paged(lab, "a listener that is removed", "AgentBlind", window, dropped)
+    assert lab.verdict() == "blind"
+    lab.off("deaf")
+    lab.wait_quiet()
+    lab.kept(result)
+
+
+@pytest.mark.integration
+def test_blocked_worker_is_blindness(lab: Lab):
+    """An exporter that never returns holds the agent's worker; the page says blind."""
+    lab.begin("blocked")
+    lab.on("block")
+    window = lab.knob("blind_for") + 30 * lab.scale + BEAT
+    result = paged(lab, "the Python worker of the agent blocked", "AgentBlind", window)
+    lab.off("block")
+    lab.wait_quiet()
+    lab.kept(result)
+
+
+@pytest.mark.integration
+def test_event_from_the_future_pages_when_rows_are_lost(lab: Lab):
+    """One event moves the watermark; from then on every row is late, and that pages."""
+    lab.begin("future", kind="windows", batches=8)
+    lab.feeder.write(at=time.time() + 3600, rows=1)
+    lab.broken_at = time.time()
+    lab.wait_firing("FutureEventTime")
+    window = lab.knob("rate_window") + lab.knob("all_late_for") + 6
+    also = ("FutureEventTime", "LateRowsDropped", "WatermarkStuck")
+    result = paged(lab, "one event from the future", "AllRowsLate", window, *also)
+    lab.kept(result)
+
+
+# ---- what only warns -------------------------------------------------------------------------
+
+
+@pytest.mark.integration
+def test_stuck_watermark_warns(lab: Lab):
+    """Rows keep coming with one and the same event time."""
+    lab.begin("watermark", kind="windows", batches=8)
+    lab.feeder.frozen_at = time.time()
+    lab.broken_at = time.time()
+    warned(lab, "a stuck watermark", "WatermarkStuck")
+
+
+@pytest.mark.integration
+def test_late_rows_warn(lab: Lab):
+    """Half of the rows are an hour old."""
+    lab.begin("late", kind="windows", batches=8)
+    lab.feeder.late = 10
+    lab.broken_at = time.time()
+    warned(lab, "late rows", "LateRowsDropped")
+
+
+@pytest.mark.integration
+def test_input_faster_than_processing_warns(lab: Lab):
+    """Each row takes longer than the next needs to arrive: batches grow and grow."""
+    lab.begin("behind", batches=1, rate=50, seconds_per_row=0.0225)
+    lab.broken_at = time.time()
+    warned(lab, "input faster than processing", "FallingBehind", also=("BatchStuck",))
+
+
+@pytest.mark.integration
+def test_state_without_a_watermark_warns(lab: Lab):
+    """A state that only grows, against a past in which it was small."""
+    lab.begin("growing", kind="keys", batches=8)
+    labels = 'job="spark",app="shop",query="growing",operator="0-stateStoreSave"'
+    name = "query_operator:streamgauge_state_rows:max"
+    window = lab.knob("growth_window")
+    history = write_history({name: lambda _: 10.0}, labels, 4 * window, window / 2, 5.0)
+    lab.restart_prometheus(history=history)
+    lab.broken_at = time.time()
+    warned(lab, "a state that grows without a watermark", "StateBloat")
+
+
+def _with_a_week(lab: Lab) -> None:
+    """Measure the query as it is, and write a week of the same into Prometheus' past."""
+    lab.settle(minutes=30)
+    mean = lab.number(f'query:streamgauge_batch_duration:mean15m{{query="{lab.query}"}}') or 0
+    cost = lab.number(f'query:streamgauge_row_cost:seconds_per_krow1h{{query="{lab.query}"}}') or 0
+    week = lab.knob("baseline_window") + lab.knob("baseline_offset")
+    wobble = 0.1 * mean
+    series = {
+        "query:streamgauge_batch_duration:mean15m": lambda age: mean + wobble * (int(age) % 3 - 1),
+        "query:streamgauge_row_cost:seconds_per_krow1h": lambda _: cost,
+        "query:streamgauge_input_rows:rate1h": lambda _: 1000 * mean / cost,
+    }
+    labels = f'job="spark",app="shop",query="{lab.query}"'
+    lab.restart_prometheus(history=write_history(series, labels, week, 60.0, 2.0))
+
+
+# A batch every three seconds, whatever happens: 120 rows of 5 ms each.
+STEADY = {"seconds_per_row": 0.005, "trigger": {"processingTime": "3 seconds"}}
+
+
+@pytest.mark.integration
+def test_batch_twice_as_slow_warns_of_code_that_got_slower(lab: Lab):
+    """The same rows take twice the time and more: duration and cost both say so."""
+    lab.begin("slower", **STEADY)
+    _with_a_week(lab)
+    lab.on("slow", 3.5)
+    names = ("BatchDurationRegression", "ProcessingCostRegression")
+    warned(lab, "a batch twice as slow as before", *names)
+
+
+@pytest.mark.integration
+def test_more_load_is_not_slower_code(lab: Lab):
+    """More rows make longer batches, but a row costs no more than it did."""
+    lab.begin("load", **STEADY)
+    _with_a_week(lab)
+    lab.feeder.rows = 70
+    lab.broken_at = time.time()
+    lab.wait_firing("BatchDurationRegression", deadline=180)
+    lab.settle(minutes=60)
+    warned(lab, "the same load doubled", "BatchDurationRegression")
+
+
+# ---- what is silent --------------------------------------------------------------------------
+
+
+@pytest.mark.integration
+def test_long_trigger_interval_is_silent(lab: Lab):
+    """Twenty minutes between triggers: silence is what was asked for."""
+    lab.begin("hourly", batches=2, trigger={"processingTime": "20 seconds"})
+    lab.settle(minutes=45)
+    lab.kept(Result("a long trigger interval", []))
+
+
+@pytest.mark.integration
+def test_large_healthy_batch_is_silent(lab: Lab):
+    """A batch of many times the budget whose tasks finish one by one is slow, not hung."""
+    lab.begin("large")
+    lab.on("tasks", 60)
+    lab.wait_number(lab.of("inflight_batch_seconds"), 14)
+    assert lab.verdict() == "running"
+    lab.off("tasks")
+    lab.wait_number(f"-{lab.of('inflight_batch_seconds')}", -5)
+    lab.kept(Result("a large but healthy batch", []))
+
+
+@pytest.mark.integration
+def test_catching_up_after_an_outage_is_silent(lab: Lab):
+    """A backlog of many files, read two at a time, shrinks."""
+    lab.begin("outage", max_files=2)
+    lab.on("stop")
+    for _ in range(40):
+        lab.feeder.write()
+    lab.feeder.every = 2.0
+    lab.off("stop")
+    lab.settle(minutes=30)
+    lab.kept(Result("catching up after an outage", []))
+
+
+@pytest.mark.integration
+def test_available_now_that_ends_well_is_silent(lab: Lab):
+    """It ends by design, and the driver may stay or go."""
+    lab.begin("nightly", batches=0, trigger={"availableNow": True})
+    lab.wait_number(f"{lab.of('query_active')} == bool 0", 1)
+    lab.settle(minutes=12)
+    lab.kept(Result("an availableNow job that ends well", []))
+
+
+@pytest.mark.integration
+def test_prometheus_away_for_a_while_is_silent(lab: Lab):
+    """Back after twenty minutes, Prometheus draws no wrong conclusions from the gap."""
+    lab.begin("gap")
+    lab.restart_prometheus(away=20 * 60 * lab.scale)
+    lab.settle(minutes=10)
+    lab.kept(Result("Prometheus itself down for a while", []))
+
+
+# ---- the whole driver ------------------------------------------------------------------------
+
+
+@pytest.mark.integration
+def test_crash_loop_of_the_driver_is_one_page(tmp_path):
+    """Each driver is killed soon after its first batch: no counter survives, the loop is seen."""
+    with Lab(tmp_path, scale=1 / 4) as lab:
+        lab.begin("crashing", batches=1)
+        first = time.time()
+        for _ in range(2):
+            lab.kill()
+            lab.start_driver()
+            began = time.time()
+            lab.wait_number(lab.of("query_started_timestamp_seconds"), began, deadline=200)
+        lab.broken_at = time.time()
+        result = paged(lab, "a crash loop of the whole driver", "RestartLoop", window=0.0)
+        assert time.time() - first < lab.knob("restart_window")
+        lab.kept(result)
+    shutil.rmtree(tmp_path / "prometheus-data")

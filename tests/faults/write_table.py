@@ -1,0 +1,56 @@
+"""Write what the fault lab found into docs/alerts.md: `python tests/faults/write_table.py`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from streamgauge.grafana.alerts.documents import replace_part
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "artifacts" / "faults.jsonl"
+HEAD = "| fault | must page | may warn | paged | warned | seconds to page | false pages |"
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """The results as Markdown; of several runs of one fault the last counts."""
+    newest = {result["fault"]: result for result in results}
+    rows = [HEAD, "|---|---|---|---|---|---|---|", *(_row(result) for result in newest.values())]
+    missed = sum(len(set(r["pages"]) - set(r["paged"])) for r in newest.values())
+    false = sum(r["false_pages"] for r in newest.values())
+    due = sum(len(r["pages"]) for r in newest.values())
+    summary = (
+        f"{len(newest)} faults, {due} pages due, {due - missed} came, {false} false."
+        " Seconds are of the lab, where an hour of the rules takes a minute (four minutes for the"
+        " crash loop's quarter of an hour); in brackets the most that was allowed."
+    )
+    return "\n".join([summary, "", *rows])
+
+
+def _row(result: dict[str, Any]) -> str:
+    def names(key: str) -> str:
+        return ", ".join(result[key]) or "-"
+
+    seconds = "-"
+    if result["seconds"] is not None and result["pages"]:
+        most = f" ({result['allowed']:.1f})" if result["allowed"] is not None else ""
+        seconds = f"{result['seconds']:.1f}{most}"
+    cells = (names("pages"), names("warns"), names("paged"), names("warned"), seconds)
+    return f"| {result['fault']} | {' | '.join(cells)} | {result['false_pages']} |"
+
+
+def main() -> int:
+    """Put the table between its markers."""
+    if not RESULTS.exists():
+        sys.stderr.write(f"{RESULTS} is not there; run the fault lab first: make faults\n")
+        return 2
+    results = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    place = ROOT / "docs" / "alerts.md"
+    place.write_text(replace_part(place.read_text(), "fault lab", table(results)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The evidence bundle, and the flight recorder that feeds it."""
+
+import json
+
+from stage import Life, feed
+
+from streamgauge.cli import main
+
+
+def test_recorder_keeps_the_last_events_masked_and_private(agent, tmp_path):
+    """A bounded file a query, for its owner only, without secrets."""
+    folder = tmp_path / "flight"
+    mine = agent(flight_recorder_dir=str(folder))
+    life = Life("orders")
+    feed(mine, life.started(), *(life.progress() for _ in range(500)))
+    feed(mine, life.terminated("java.sql.SQLException: password=hunter2"))
+    (path,) = folder.iterdir()
+    lines = path.read_text().splitlines()
+    assert 200 <= len(lines) <= 400
+    assert json.loads(lines[-2])["progress"]["batchId"] == 499
+    assert "hunter2" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert not mine.stats.of("errors")
+
+
+def test_name_of_a_query_cant_leave_the_folder(agent, tmp_path):
+    """Slashes and dots in a name are only letters in a file's name."""
+    folder = tmp_path / "flight"
+    mine = agent(flight_recorder_dir=str(folder))
+    life = Life("../../etc/passwd")
+    feed(mine, life.started())
+    assert [p.parent for p in tmp_path.rglob("*.jsonl")] == [folder]
+
+
+def test_unwritable_recorder_is_counted(agent, tmp_path):
+    """And nothing else happens."""
+    (tmp_path / "file").write_text("")
+    mine = agent(flight_recorder_dir=str(tmp_path / "file"))
+    life = Life()
+    feed(mine, life.started(), life.progress())
+    assert mine.stats.of("errors") == {"recorder": 2}
+    assert mine.stats.of("events") == {"started": 1, "progress": 1}
+
+
+def test_bundle_of_a_running_query(agent, tmp_path, capsys):
+    """Metrics and events of one query of many, as a page and as JSON."""
+    mine = agent(metrics_address="127.0.0.1:0", flight_recorder_dir=str(tmp_path / "flight"))
+    life, other = Life("orders"), Life("other")
+    feed(mine, life.started(), life.progress(), other.started())
+    (events,) = (tmp_path / "flight").glob("orders-*.jsonl")
+    url = f"{mine.address}/metrics"
+    command = ["evidence", "--url", url, "--query", "orders", "--events", str(events)]
+    assert main([*command, "--json"]) == 0
+    bundle = json.loads(capsys.readouterr().out)
+    assert bundle["identity"]["query_id"] == life.query_id
+    assert bundle["query"] == "orders"
+    assert [e["progress"]["batchId"] for e in bundle["events"] if "progress" in e] == [0]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "# Evidence: orders" in (tmp_path / "out" / "evidence.md").read_text()
+
+
+def test_what_cant_be_had_is_named(capsys):
+    """Status 2, and one sentence."""
+    assert main(["evidence"]) == 2
+    assert main(["evidence", "--url", "http://127.0.0.1:9/metrics"]) == 2
+    assert main(["evidence", "--url", "file:///etc/passwd"]) == 2
+    assert main(["evidence", "--events", "nowhere.jsonl"]) == 2
+    assert "does not answer" in capsys.readouterr().err

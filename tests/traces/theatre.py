@@ -1,0 +1,136 @@
+"""A fleet and a trace exporter without Spark, agent or collector: time is what the test says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timezone
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from stage import Life
+
+from streamgauge.exporters.own_pipeline import make_own
+from streamgauge.exporters.traces import TraceExporter
+from streamgauge.exporters.users_pipeline import UsersPipeline
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.looks import Details, Gone, Sighting
+
+T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
+
+
+def iso(seconds: float) -> str:
+    """A time as Spark writes it."""
+    moment = datetime.fromtimestamp(seconds, timezone.utc)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def users_provider() -> tuple[TracerProvider, InMemorySpanExporter]:
+    """A TracerProvider as a user would have one, and what reaches its exporter."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    return provider, memory
+
+
+class Stage:
+    """Plays events and looks, and shows the spans that come of them."""
+
+    def __init__(
+        self, *, keep_seconds=60.0, provider=None, planned=None, environ=None, name="orders"
+    ):
+        self.memory = InMemorySpanExporter()
+        self.counts = Counter()
+        self.complaints = []
+        self.fleet = Fleet()
+        self.life = Life(name)
+        self.now = T0
+
+        def make():
+            if provider is not None:
+                return UsersPipeline(provider, self._count)
+            return make_own(
+                [lambda: self.memory],
+                {"service.name": "shop"},
+                self._count,
+                self.complaints.append,
+                keep_seconds=keep_seconds,
+                environ={} if environ is None else environ,
+            )
+
+        self.exporter = TraceExporter(make, planned=lambda _: planned)
+
+    def _count(self, outcome, spans):
+        self.counts[outcome] += spans
+
+    def play(self, text):
+        """Let the exporter handle one event; returns it."""
+        event = decode(text)
+        query = self.fleet.handle(event, self.now)
+        assert query is not None, "the fleet has seen this event before"
+        self.exporter.handle(event, query)
+        return event
+
+    def start(self, after=1.0):
+        """A run begins."""
+        self.now += after
+        return self.play(self.life.started(iso(self.now)))
+
+    def batch(self, after=1.0, seconds=0.5, **changes):
+        """A batch begins after so long, and ends well."""
+        begins = self.now + after
+        self.now = begins + seconds
+        phases = changes.pop("phases", None)
+        lengths = {"addBatch": 400, "commitOffsets": 20, "getBatch": 1, "latestOffset": 2}
+        lengths |= {"queryPlanning": 30, "walCommit": 20} if phases is None else {}
+        lengths = lengths if phases is None else phases
+        lengths = {**lengths, "triggerExecution": round(seconds * 1000)}
+        return self.play(self.life.progress(iso(begins), durationMs=lengths, **changes))
+
+    def end(self, exception=None, error_class=None, after=1.0):
+        """The run ends."""
+        self.now += after
+        return self.play(self.life.terminated(exception, error_class))
+
+    def idle(self, after=10.0):
+        """A trigger without work."""
+        self.now += after
+        return self.play(self.life.idle(iso(self.now)))
+
+    def learn(self, **details):
+        """The watchdog reads how the run is configured."""
+        found = Details(query_id=self.life.query_id, run_id=self.life.run_id, **details)
+        self.exporter.observe(self.fleet.learn(found, self.now))
+
+    def look(self, after=5.0, **seen):
+        """The watchdog looks."""
+        self.now += after
+        values = {"trigger_active": True, "data_available": True, "phase": "processing", **seen}
+        sighting = Sighting(
+            query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **values
+        )
+        self.exporter.observe(self.fleet.look(sighting))
+
+    def lose(self, **gone):
+        """The watchdog finds that the run is over."""
+        found = Gone(
+            query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, why="gone", **gone
+        )
+        self.exporter.observe(self.fleet.lose(found))
+
+    @property
+    def query(self):
+        """What is known of the query."""
+        return self.fleet.queries[self.life.query_id]
+
+    def spans(self, name=None):
+        """Every span that was written, in the order of writing; nothing can be written after."""
+        self.exporter.close()
+        found = self.memory.get_finished_spans()
+        return [span for span in found if name is None or span.name == name]
+
+    def only(self, name):
+        """The one span of this name."""
+        (span,) = self.spans(name)
+        return span
