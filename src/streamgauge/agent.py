@@ -273,7 +273,7 @@ class Agent:
         with self._lock:
             driver = self._watchdog.driver
             if not isinstance(driver, ConnectDriver):
-                driver = ConnectDriver(self._watchdog.lose_all, self._watchdog.wake)
+                driver = ConnectDriver(self._watchdog.lose_all, self._session_made)
                 self._watchdog.driver = driver
         driver.everywhere = driver.everywhere or everywhere
         answer = driver.add(session, listener).answer
@@ -284,6 +284,13 @@ class Agent:
             lambda: self._try("bridge", self.flush),
             lambda: self._try("bridge", lambda: self._session_stopped(driver, session)),
         )
+
+    def _session_made(self) -> None:
+        """Look at it soon; and leave before its client does: the last to register is the first to exit."""
+        if not self.closed:
+            atexit.unregister(self._exit)
+            atexit.register(self._exit)
+        self._watchdog.wake()
 
     def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
         if not driver.leave(session):
