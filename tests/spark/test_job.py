@@ -24,9 +24,9 @@ spark = builder.master("local[2]").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 double = lambda n: n * 2
 assert spark.sparkContext.parallelize([1, 2]).map(double).sum() == 6
-for session in (spark, spark.newSession()):
+for name, session in (("one", spark), ("two", spark.newSession())):
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    query = rows.writeStream.format("noop").queryName("q").trigger(once=True).start()
+    query = rows.writeStream.format("noop").queryName(name).trigger(once=True).start()
     query.awaitTermination()
 print("ready", flush=True)
 """
