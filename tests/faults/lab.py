@@ -358,6 +358,11 @@ class Lab:
         found = self.ask(f"{self.of('query_state')} == 1")
         return str(found[0]["metric"]["state"]) if found else "none"
 
+    def last(self, what: str) -> float:
+        """When the driver last said something in its log."""
+        lines = (self.folder / "log").read_text().splitlines()
+        return float(next(line for line in reversed(lines) if what in line).split()[0])
+
     def tail(self) -> str:
         """The driver's last words."""
         log = self.folder / "driver.log"
