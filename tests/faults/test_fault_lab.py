@@ -32,10 +32,12 @@ def test_hung_sink_pages_once(lab: Lab):
     """A foreachBatch that hangs is one page; what follows from it is held back."""
     lab.begin("hung-sink")
     lab.on("hang")
-    budget = lab.number(lab.of("silence_budget_seconds")) or 0
     page = lab.wait_page("QueryStalled")
-    # The batch that was under way still ended well: the fault begins with its event.
-    lab.broken_at = lab.number(lab.of("last_event_timestamp_seconds")) or lab.broken_at
+    budget = lab.number(lab.of("silence_budget_seconds")) or 0
+    # The batch that was under way still ended well, and the next one's tasks too: the query is
+    # silent from there on, and the budget is the one that the last batch left it.
+    signs = ("last_event_timestamp_seconds", "inflight_last_task_timestamp_seconds")
+    lab.broken_at = max(lab.number(lab.of(sign)) or lab.broken_at for sign in signs)
     assert lab.verdict() == "stalled"
     lab.wait_firing("CommitsStalled")
     lab.off("hang")
