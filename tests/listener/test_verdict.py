@@ -352,3 +352,30 @@ def test_recovered_query_is_not_stalled():
     story = _hung_batch()
     assert story.verdict().state == "stalled"
     assert story.batch().verdict().state == "running"
+
+
+def test_real_time_batches_are_never_stalled():
+    """A batch of five minutes that always runs, whose tasks don't end before it does."""
+    story = Story("real_time", 300.0).start()
+    for _ in range(6):
+        for _ in range(60):
+            story.look(after=5)
+            assert story.verdict().state not in {"stalled", "blind"}
+        story.batch(after=1.0)
+    assert story.verdict().state == "running"
+
+
+def test_real_time_query_that_hangs_is_stalled():
+    """Three batch lengths without an end are not the mode's fault."""
+    story = Story("real_time", 300.0).start().batch()
+    for _ in range(200):
+        story.look(after=5)
+    assert story.verdict().state == "stalled"
+
+
+def test_continuous_is_known_by_its_epochs_where_the_trigger_is_not():
+    """Over Connect the status is all there is."""
+    story = Story("unknown", None).start()
+    story.waiting(after=3600, phase="epochs")
+    assert story.verdict().state == "running"
+    assert "continuous" in story.verdict().reason

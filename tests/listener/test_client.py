@@ -1,0 +1,102 @@
+"""What keeps a Connect client from seeing, told apart; Connect itself is tested in tests/spark."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from streamgauge.listener.client import NETWORK_CUT, SERVER_GONE, SESSION_DEAD, classify
+from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.looks import Sighting, Unseen
+from streamgauge.listener.manners import DaemonPool
+from streamgauge.listener.verdict import judge
+
+
+class RpcError(Exception):
+    """As gRPC raises it."""
+
+    def __init__(self, name, words):
+        super().__init__(words)
+        self._name = name
+
+    def code(self):
+        return SimpleNamespace(name=self._name)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (RpcError("UNAVAILABLE", "connect: Connection refused (111)"), SERVER_GONE),
+        (RpcError("UNAVAILABLE", "Socket closed"), NETWORK_CUT),
+        (RpcError("DEADLINE_EXCEEDED", "Deadline Exceeded"), NETWORK_CUT),
+        (RpcError("INTERNAL", "[INVALID_HANDLE.SESSION_CHANGED] The handle"), SESSION_DEAD),
+        (RuntimeError("[NO_ACTIVE_SESSION] No active Spark session"), SESSION_DEAD),
+        (RuntimeError("what else"), NETWORK_CUT),
+    ],
+)
+def test_causes_are_told_apart(error, cause):
+    """By what gRPC and Spark say."""
+    found, words = classify(error)
+    assert found == cause
+    assert words
+
+
+def _started():
+    from stage import Life
+
+    from streamgauge.listener.decoder import decode
+
+    fleet, life = Fleet(), Life()
+    fleet.handle(decode(life.started()), 100.0)
+    return fleet, life, decode
+
+
+def _hidden(life, at=110.0):
+    return Unseen(
+        query_id=life.query_id, run_id=life.run_id, at=at, cause=SERVER_GONE, why="it is gone"
+    )
+
+
+def test_hidden_query_is_blind_until_it_is_seen_again():
+    """An event is seeing, and so is a look."""
+    fleet, life, decode = _started()
+    query = fleet.hide(_hidden(life))
+    assert (judge(query, 111.0).state, judge(query, 111.0).reason) == ("blind", "it is gone")
+    query = fleet.handle(decode(life.progress()), 112.0)
+    assert judge(query, 112.0).state != "blind"
+    fleet.hide(_hidden(life, 113.0))
+    seen = Sighting(
+        query_id=life.query_id,
+        run_id=life.run_id,
+        at=114.0,
+        trigger_active=False,
+        data_available=False,
+        phase="waiting_for_data",
+    )
+    assert judge(fleet.look(seen), 114.0).state != "blind"
+
+
+def test_ended_and_other_runs_are_not_hidden():
+    """What is over can't be lost from sight."""
+    fleet, life, decode = _started()
+    fleet.handle(decode(life.terminated()), 105.0)
+    assert fleet.hide(_hidden(life)) is None
+
+
+def test_pool_runs_tasks_and_carries_their_errors():
+    """On daemon threads, as an executor would."""
+    pool = DaemonPool()
+
+    def fail():
+        raise ValueError("no")
+
+    names = [pool.submit(lambda: threading.current_thread().daemon) for _ in range(20)]
+    assert all(future.result(20) for future in names)
+    with pytest.raises(ValueError, match="no"):
+        pool.submit(fail).result(20)
+    blocked = threading.Event()
+    stuck = [pool.submit(blocked.wait, 20) for _ in range(3)]
+    assert pool.submit(time.monotonic).result(20)
+    blocked.set()
+    assert all(future.result(20) for future in stuck)
