@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-_HOOK = "_streamgauge_hook"
+_HOOKS = "_streamgauge_hooks"
 _BUS_CLASSES = (
     "org.apache.spark.sql.execution.streaming.runtime.StreamingQueryListenerBus",  # 4.1 and newer
     "org.apache.spark.sql.execution.streaming.StreamingQueryListenerBus",  # 3.5, 4.0
@@ -24,31 +24,40 @@ def active_context() -> Any:
     return context if context is not None and context._jsc is not None else None  # noqa: SLF001
 
 
-def hook_stop(context: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Have `before` and `after` called around `context.stop()`, in its caller's thread.
+def hook_stop(stoppable: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Have `before` and `after` called around a context's or session's `stop()`, in its caller's thread.
 
-    The hooks must not raise. A context that has hooks keeps its first ones: they are called once.
+    They must not raise. A later call takes the place of an earlier one, also where somebody has wrapped
+    `stop` since.
     """
-    if hasattr(context.stop, _HOOK):
+    hooks = getattr(stoppable, _HOOKS, None)
+    if hooks is not None:
+        hooks[:] = before, after
         return
-    stop = context.stop
+    hooks = [before, after]
+    stop = stoppable.stop
 
     @functools.wraps(stop)
     def stop_with_hooks(*args: Any, **kwargs: Any) -> Any:
-        before()
+        hooks[0]()
         try:
             return stop(*args, **kwargs)
         finally:
-            after()
+            hooks[1]()
 
-    setattr(stop_with_hooks, _HOOK, True)
-    context.stop = stop_with_hooks
+    setattr(stoppable, _HOOKS, hooks)
+    stoppable.stop = stop_with_hooks
 
 
-def unhook_stop(context: Any) -> None:
-    """Give a context its own `stop` back."""
-    if hasattr(context.stop, _HOOK):
-        del context.stop
+def unhook_stop(stoppable: Any) -> None:
+    """Have nothing called any more."""
+    hooks = getattr(stoppable, _HOOKS, None)
+    if hooks is not None:
+        hooks[:] = _nothing, _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 def listen_everywhere(context: Any, java_listener: Any) -> Any:

@@ -65,6 +65,7 @@ class Client:
         self.listener = listener
         self.left = False  # stopped by the application itself
         self.removed = False  # the application took our listener off
+        self.helper: Any = None  # a newer session of the same server, to ask through
         self.answer: Answer | None = None
         self.failures: list[Failure] = []  # since the last answer
         self._clock = clock
@@ -108,7 +109,8 @@ class Client:
         client = self.session.client
         request = client._analyze_plan_request_with_metadata()  # noqa: SLF001 - there is no public way
         request.spark_version.SetInParent()
-        stub, builder = client._stub, client._builder  # noqa: SLF001
+        via = (self.helper or self.session).client
+        stub, builder = via._stub, via._builder  # noqa: SLF001
         reply = stub.AnalyzePlan(request, metadata=builder.metadata(), timeout=_DEADLINE)
         return reply.spark_version.version or None
 
@@ -165,6 +167,14 @@ class Client:
                 bus._listener_bus.clear()  # noqa: SLF001
         if not self.listens():
             self.session.streams.addListener(self.listener)
+
+    def ask_through(self, newer: Any) -> None:
+        """Ask through a newer session's connection, if it has the same server.
+
+        After an outage the old connection may wait for minutes before it tries again.
+        """
+        if newer.client._builder.endpoint == self.session.client._builder.endpoint:  # noqa: SLF001
+            self.helper = newer
 
     def leave(self) -> None:
         """Take our listener off, after it was given what is on the way. Waits for the server."""

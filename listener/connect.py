@@ -31,7 +31,7 @@ class ConnectDriver:
         wake: Callable[[], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`lose` ends every run that is known; `wake` asks for a look soon. Neither may wait."""
+        """`lose` ends every run that is known; `wake` is told of a session. Neither may wait."""
         self._lose = lose
         self._wake = wake
         self._clock = clock
@@ -66,9 +66,12 @@ class ConnectDriver:
 
     def skip_farewells(self) -> None:
         """Have the client not wait at exit for servers that don't answer. Never waits."""
-        silent = [client.session for client in self._clients if not client.answers]
-        for session in (*silent, *self._dead):
-            manners.skip_farewell(session)
+        answering = {id(client.session) for client in self._clients if client.answers}
+        known = [client.session for client in self._clients]
+        made = [session for session in (ref() for ref in self._made) if session is not None]
+        for session in (*known, *self._dead, *made):
+            if id(session) not in answering:
+                manners.skip_farewell(session)
 
     def _note(self, session: Any) -> None:
         self._made = [*self._made[-_SESSIONS:], weakref.ref(session)]
@@ -80,6 +83,10 @@ class ConnectDriver:
         new = [s for s in (ref() for ref in self._made) if s is not None and id(s) not in known]
         new = [session for session in new if not session.is_stopped]
         here = [client for client in self._clients if not client.left]
+        for client in here if new else ():
+            if client.failures and not _is_dead(client):
+                client.ask_through(new[-1])
+                client.ask(_PATIENCE)
         dead = [client for client in here if _is_dead(client)]
         if not new or not here or not (self.everywhere or len(dead) == len(here)):
             return

@@ -20,20 +20,19 @@ from .config import Config, load_config
 from .ending import TermGuard
 from .exporters import Exporter
 from .exporters.live import LiveExporter
-from .exporters.logs import LogExporter, Throttle, make_logger
+from .exporters.logs import LogExporter, make_logger
 from .exporters.prometheus import PrometheusExporter
 from .exporters.pushgateway import PushgatewayExporter
 from .exporters.recorder import FlightRecorder
 from .exporters.server import MetricsServer
-from .listener.application import hook_stop
+from .following import Following
+from .guarded import Guarded
 from .listener.checkpoint_watch import CheckpointWatch
-from .listener.connect import ConnectDriver
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import Tick
 from .listener.query import Query
-from .listener.stats import Stats
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
 from .tracing import make_trace_exporter
@@ -49,7 +48,7 @@ _BUS_SECONDS = 1.0
 _INBOX_SECONDS = 0.5
 
 
-class Agent:
+class Agent(Guarded):
     """Everything between the inbox and the outside. Make one with `Agent.join`."""
 
     _lock: ClassVar[threading.RLock] = threading.RLock()
@@ -66,14 +65,12 @@ class Agent:
         driver: Driver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(logger or make_logger(config.log_level))
         self.config = config
-        self.stats = Stats()
         self.inbox = Inbox(config.inbox_limit)
-        self.logger = logger or make_logger(config.log_level)
         self.registry = registry or CollectorRegistry(auto_describe=False)
         self.listeners: list[Any] = []  # the Java objects of our listeners
         self.bus: Any = None  # our own bus for every session, once attached
-        self._throttle = Throttle()
         self._serves = bool(config.metrics_address) and (
             registry is None or config.metrics_address != Config().metrics_address
         )
@@ -124,6 +121,14 @@ class Agent:
             seconds=config.watch_seconds,
             failed=lambda error: self._failed("watchdog", error),
             clock=clock,
+        )
+        self._following = Following(
+            self._watchdog,
+            flush=self.flush,
+            lose_all=self.lose_all,
+            name=self._name_once,
+            made=self._session_made,
+            attempt=self._try,
         )
         self._resource: dict[str, str | None] = {}
         self._term = TermGuard(
@@ -203,8 +208,7 @@ class Agent:
         deadline = time.monotonic() + _EXIT_SECONDS
         if self.closed or os.getpid() != self._pid:  # a forked child has none of our threads
             return
-        if isinstance(self._watchdog.driver, ConnectDriver):
-            self._try("exit", self._watchdog.driver.skip_farewells)
+        self._following.skip_farewells()
         self.flush()
         self.lose_all(why)
         if self.config.linger_seconds and self.server:
@@ -258,40 +262,23 @@ class Agent:
     # ---- the application's end -------------------------------------------------------------
 
     def watch(self, context: Any) -> None:
-        """See the application through its `stop()`: what is on the bus then is not lost."""
-        self._try(
-            "bridge",
-            lambda: hook_stop(
-                context,
-                lambda: self._try("bridge", self.flush),
-                lambda: self._try("bridge", self._application_stopped),
-            ),
-        )
+        """See a classic application through its `stop()`."""
+        self._following.watch(context, self._forget_bus)
 
     def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
         """Look at a Connect session from now on, and at the one that takes its place."""
         with self._lock:
-            driver = self._watchdog.driver
-            if not isinstance(driver, ConnectDriver):
-                driver = ConnectDriver(self._watchdog.lose_all, self._watchdog.wake)
-                self._watchdog.driver = driver
-        driver.everywhere = driver.everywhere or everywhere
-        answer = driver.add(session, listener).answer
-        if answer is not None and self.prometheus.app == "unknown":
-            self._name(answer.app_name)
-        hook_stop(
-            session,
-            lambda: self._try("bridge", self.flush),
-            lambda: self._try("bridge", lambda: self._session_stopped(driver, session)),
-        )
+            self._following.follow(session, listener, everywhere=everywhere)
 
-    def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
-        if not driver.leave(session):
-            self.lose_all("the application stopped its Connect session")
+    def _session_made(self) -> None:
+        """Look at it soon; and leave before its client does: the last to register is the first to exit."""
+        if not self.closed:
+            atexit.unregister(self._exit)
+            atexit.register(self._exit)
+        self._watchdog.wake()
 
-    def _application_stopped(self) -> None:
+    def _forget_bus(self) -> None:
         self.bus = None
-        self.lose_all("the Spark application was stopped")
 
     @property
     def address(self) -> str | None:
@@ -385,9 +372,12 @@ class Agent:
         if app:
             self.prometheus.app = self._logs.app = self._live.app = app
 
-    def _ticked(self, tick: Tick) -> None:
+    def _name_once(self, app_name: str | None) -> None:
         if self.prometheus.app == "unknown":
-            self._name(tick.app_name)
+            self._name(app_name)
+
+    def _ticked(self, tick: Tick) -> None:
+        self._name_once(tick.app_name)
         self._live.spark_ui = tick.ui_url
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version
@@ -404,27 +394,3 @@ class Agent:
                 series_limit=self.config.series_limit,
                 hint="raise series_limit, or drop observed or custom metrics",
             )
-
-    def _failed(self, part: str, error: BaseException) -> None:
-        self.stats.count("errors", part)
-        self.complain(part, error)
-
-    def complain(self, part: str, error: BaseException) -> None:
-        """Log a failure of ours, once a minute a part. Never raises."""
-        try:
-            held = self._throttle.ask(part)
-            if held is not None:
-                self.logger.error(
-                    "a part of the agent failed; the query is not affected",
-                    part=part,
-                    error=f"{type(error).__name__}: {error}",
-                    held_back=held,
-                )
-        except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it
-            self.stats.count("errors", "logs")
-
-    def _try(self, part: str, work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the query must not notice
-            self._failed(part, error)

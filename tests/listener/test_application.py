@@ -1,0 +1,54 @@
+"""The hook around `stop()`: once, the newest, and nobody else's wrapper is lost."""
+
+from streamgauge.listener.application import hook_stop, unhook_stop
+
+
+class Context:
+    """What is stopped."""
+
+    def __init__(self):
+        self.said = []
+
+    def stop(self):
+        self.said.append("stop")
+        return "stopped"
+
+
+def _hook(context, name):
+    say = context.said.append
+    hook_stop(context, lambda: say(f"before {name}"), lambda: say(f"after {name}"))
+
+
+def test_newest_hooks_are_called_once():
+    """A second agent on the same context takes the place of the first."""
+    context = Context()
+    _hook(context, 1)
+    _hook(context, 2)
+    assert context.stop() == "stopped"
+    assert context.said == ["before 2", "stop", "after 2"]
+
+
+def test_wrapper_of_the_user_stays():
+    """Whoever wraps `stop` after us is still called when hooks are set again."""
+    context = Context()
+    _hook(context, 1)
+    ours = context.stop
+
+    def theirs():
+        context.said.append("theirs")
+        return ours()
+
+    context.stop = theirs
+    _hook(context, 2)
+    context.stop()
+    assert context.said == ["theirs", "before 2", "stop", "after 2"]
+
+
+def test_unhooked_stop_is_plain():
+    """And one that was never hooked is left alone."""
+    context = Context()
+    unhook_stop(context)
+    _hook(context, 1)
+    unhook_stop(context)
+    context.stop()
+    assert context.said == ["stop"]
