@@ -165,8 +165,19 @@ class Client:
             if thread is not None and not thread.is_alive():  # it died without clearing its bus
                 bus._execution_thread = None  # noqa: SLF001
                 bus._listener_bus.clear()  # noqa: SLF001
+            alone = not bus._listener_bus  # noqa: SLF001
+        if alone:
+            self._reset_server()
         if not self.listens():
             self.session.streams.addListener(self.listener)
+
+    def _reset_server(self) -> None:
+        """Have the server let go of the listener that fed the broken stream, or it refuses a new one."""
+        from pyspark.sql.connect import proto  # noqa: PLC0415 - pyspark is an extra
+
+        command = proto.Command()
+        command.streaming_query_listener_bus_command.remove_listener_bus_listener = True
+        self.session.client.execute_command(command)
 
     def ask_through(self, newer: Any) -> None:
         """Ask through a newer session's connection, if it has the same server.
