@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules faults promtool3 forecast lock clean
+.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules faults connect promtool3 forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fa
 	rm -f artifacts/faults.jsonl
 	$(BIN)/python -m pytest tests/faults -m lab
 	$(BIN)/python tests/faults/write_table.py
+
+connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
+	$(BIN)/python -m pytest tests/spark/test_connect.py -m lab
 
 promtool3: setup  ## the rule tests with a promtool of the 3.x line, built with Go the first time
 	$(BIN)/python -m pytest tests/alerts -m lab
