@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup setup-integration demo test test-matrix test-integration check bench docs forecast lock clean
+.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules faults connect promtool3 forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -23,15 +23,15 @@ check: setup  ## lint, format, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
-	$(BIN)/python -m pytest -m "not integration"
-	.venv-3.5/bin/python -m pytest -m "spark and not integration"
+	$(BIN)/python -m pytest -m "not integration and not lab"
+	.venv-3.5/bin/python -m pytest -m "spark and not integration and not lab"
 
 setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_integration.py
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
-	$(BIN)/python -m pytest -m integration
+	$(BIN)/python -m pytest -m "integration and not lab"
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
 	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2
@@ -42,6 +42,20 @@ bench: setup  ## measure every published figure again (under 10 minutes) and wri
 
 docs: setup  ## write the generated pages
 	$(BIN)/python scripts/write_docs.py
+
+rules: setup  ## write the alert rules, the Alertmanager example and the runbook index anew
+	$(BIN)/python -m streamgauge.grafana.alerts.documents .
+
+faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fault after the other
+	rm -f artifacts/faults.jsonl
+	$(BIN)/python -m pytest tests/faults -m lab
+	$(BIN)/python tests/faults/write_table.py
+
+connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
+	$(BIN)/python -m pytest tests/spark/test_connect.py -m lab
+
+promtool3: setup  ## the rule tests with a promtool of the 3.x line, built with Go the first time
+	$(BIN)/python -m pytest tests/alerts -m lab
 
 forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
 	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md

@@ -26,6 +26,7 @@ from .render import render_forecast, render_report
 from .render_remedies import render_difference, render_findings, render_plan, render_preflight
 from .report import make_report
 from .restart import Restart
+from .running import fetch, sink_of
 from .sink_log import read_sink_batches
 from .sinks import SINKS
 from .verdict import SAFE, UNKNOWN
@@ -92,6 +93,9 @@ def _add_circumstances(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sink", metavar="SINK", help=f"one of {', '.join(SINKS)}, or a file format"
     )
+    parser.add_argument(
+        "--running", metavar="URL", help="take sink and output mode from this metrics page"
+    )
     parser.add_argument("--output", metavar="PATH", help="the file sink's directory")
     parser.add_argument("--output-mode", choices=("append", "update", "complete"))
     parser.add_argument(
@@ -119,10 +123,13 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _circumstances(args: argparse.Namespace) -> Restart:
+    sink, mode = (None, None)
+    if args.running:
+        sink, mode = sink_of(fetch(args.running), read_checkpoint(args.path).query_id)
     return Restart(
         spark=args.spark or NEWEST,
-        sink=args.sink or ("file" if args.output else None),
-        output_mode=args.output_mode,
+        sink=args.sink or ("file" if args.output else None) or sink,
+        output_mode=args.output_mode or mode,
         trigger=args.trigger,
         conf=dict(args.conf),
         async_progress=args.async_progress,

@@ -185,7 +185,7 @@ def _with_state(
                 file,
                 line,
                 lacks_sst=what.startswith("needs "),
-                checksum=what.startswith(CHECKSUM),
+                checksum=what.startswith(CHECKSUM) and not file.endswith(".zip"),
             )
             return needs, msgspec.structs.replace(start, failure=failure)
     return needs, _with_foreign_schemas(checkpoint, start)

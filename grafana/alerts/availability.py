@@ -35,6 +35,7 @@ AVAILABILITY = Group(
             "Read the error class and the failed batch on the dashboard, then run"
             " `streamgauge checkpoint restart` before starting the query again.",
             "streamgauge-query",
+            keep="cause_keep",
         ),
         Alert(
             "QueryVanished",
@@ -52,6 +53,7 @@ AVAILABILITY = Group(
             "No data is processed, unless the driver is alive and only out of Prometheus' reach.",
             "Look whether the driver's process or pod exists and why it ended (OOM, eviction).",
             "streamgauge-fleet",
+            keep="cause_keep",
         ),
         Alert(
             "QueryMissing",

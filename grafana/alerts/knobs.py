@@ -46,6 +46,9 @@ KNOBS: tuple[Knob, ...] = (
     _seconds("evaluation_interval", 30, "how often the rules are evaluated"),
     _seconds("memory_window", DAY, "how long a driver that is gone is remembered, and paged for"),
     _seconds("rate_window", 15 * MINUTE, "window of rates and of means over batches"),
+    _seconds(
+        "cause_keep", MINUTE, "how long a cause outlives its end, so that no symptom pages after it"
+    ),
     # ---- availability
     _seconds("failed_for", MINUTE, "how long a query may be failed before it pages"),
     _seconds("vanished_for", 5 * MINUTE, "how long a driver may be gone; a restart fits in here"),

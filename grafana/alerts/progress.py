@@ -28,6 +28,7 @@ PROGRESS = Group(
             "Nothing is committed; what arrives waits.",
             "Take a thread dump of the driver: the stream thread's stack names what it waits for.",
             "streamgauge-query",
+            keep="cause_keep",
         ),
         Alert(
             "CommitsStalled",
@@ -55,6 +56,7 @@ PROGRESS = Group(
             "Output is as old as the last commit and ages by the minute.",
             "See whether a batch runs (hung sink or task) or none does (source gives nothing).",
             "streamgauge-query",
+            keep="cause_keep",
         ),
         Alert(
             "BatchStuck",

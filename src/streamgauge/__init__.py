@@ -15,6 +15,8 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .attachment import attach, detach
+    from .checkpoint import describe
+    from .checkpoint import preflight_query as preflight
     from .foreach import batch_span
     from .telemetry import TelemetryListener
 
@@ -26,22 +28,26 @@ __all__ = [
     "__version__",
     "attach",
     "batch_span",
+    "describe",
     "detach",
+    "preflight",
 ]
-_NEED_SPARK = {
-    "TelemetryListener": "telemetry",
-    "attach": "attachment",
-    "batch_span": "foreach",
-    "detach": "attachment",
+_LATER = {  # public name → module, name in it
+    "TelemetryListener": ("telemetry", "TelemetryListener"),
+    "attach": ("attachment", "attach"),
+    "batch_span": ("foreach", "batch_span"),
+    "describe": ("checkpoint", "describe"),
+    "detach": ("attachment", "detach"),
+    "preflight": ("checkpoint", "preflight_query"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs Spark only when it is asked for: most of this package does not."""
-    if name not in _NEED_SPARK:
+    """Import the rest only when it is asked for: most of this package needs no Spark."""
+    if name not in _LATER:
         raise AttributeError(f"module 'streamgauge' has no attribute {name!r}")
     try:
-        module = import_module(f".{_NEED_SPARK[name]}", __name__)
+        module = import_module(f".{_LATER[name][0]}", __name__)
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] in {"pyspark", "py4j"}:
             raise ImportError(
@@ -49,4 +55,4 @@ def __getattr__(name: str) -> Any:
                 "elsewhere: pip install 'streamgauge[spark]'"
             ) from error
         raise
-    return getattr(module, name)
+    return getattr(module, _LATER[name][1])

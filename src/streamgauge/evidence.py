@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 from .checkpoint import CheckpointError, forecast, make_report, read_checkpoint
 from .checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
+from .checkpoint.running import fetch
 
 _LONGEST = 64 * 1024 * 1024
 
@@ -57,22 +56,12 @@ def gather(args: argparse.Namespace) -> Evidence:
     """Read the parts that were named; raises `CannotLook` or `CheckpointError`."""
     seen = read_checkpoint(args.checkpoint) if args.checkpoint else None
     return build_evidence(
-        metrics=_fetch(args.url) if args.url else None,
+        metrics=fetch(args.url) if args.url else None,
         checkpoint=make_report(seen) if seen else None,
         forecast=forecast(seen) if seen else None,
         events=_read(Path(args.events)) if args.events else (),
         query=args.query,
     )
-
-
-def _fetch(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
-        raise CannotLook(f"--url must begin with http:// or https://, and is {url!r}")
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - checked above
-            return str(answer.read(_LONGEST).decode("utf-8", "replace"))
-    except (OSError, ValueError, urllib.error.URLError) as error:
-        raise CannotLook(f"{url} does not answer: {error}") from None
 
 
 def _read(path: Path) -> list[str]:

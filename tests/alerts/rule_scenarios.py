@@ -221,8 +221,8 @@ def _fault(
 
 APP = 'team="payments"'
 SCENARIOS = (
-    _fault("QueryFailed", _fail, 31, 100),
-    _fault("QueryVanished", _vanish, 35, 100),
+    _fault("QueryFailed", _fail, 31, 101.5),
+    _fault("QueryVanished", _vanish, 35, 101.5),
     _fault("QueryMissing", _stop, 40, 100),
     Scenario(
         "RestartLoop",
@@ -230,9 +230,9 @@ SCENARIOS = (
         42 * MINUTE,
         76 * MINUTE,
     ),
-    _fault("QueryStalled", hang, 37.5, 100),
-    _fault("CommitsStalled", hang_with_data, 37.5, 100),
-    _fault("CommitsStalled", _idle_with_backlog, 47, 100, of="idle with a backlog"),
+    _fault("QueryStalled", hang, 37.5, 101.5),
+    _fault("CommitsStalled", hang_with_data, 37.5, 101.5),
+    _fault("CommitsStalled", _idle_with_backlog, 47, 101.5, of="idle with a backlog"),
     _fault("BatchStuck", _stuck, 41.5, 100),
     _fault("SourceNotAdvancing", _source_stands, 60, 101),
     # 100 rows a second are processed, so 60,000 drain in ten minutes: more than that from 33.5 on.

@@ -48,7 +48,7 @@ def promtool3():
     return build_promtool3()
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, promtool3, monkeypatch):
@@ -57,7 +57,7 @@ def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, promtool3, m
     play(scenario, tmp_path, slack=scenario.step)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 @pytest.mark.timeout(1800)
 def test_rules_are_clean_for_prometheus_3(promtool3):
     """The newer promtool has nothing to say about the rule file."""

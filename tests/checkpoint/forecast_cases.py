@@ -222,6 +222,8 @@ def state_cases() -> list[Case]:
 def provider_cases() -> list[Case]:
     """Another provider in the session; checkpoint format v2."""
     other = {f"{PREFIX}providerClass": ROCKSDB}
+    no_changelog = {f"{PREFIX}rocksdb.changelogCheckpointing.enabled": "false"}
+    format_v1 = {f"{PREFIX}checkpointFormatVersion": "1"}
     return [
         Case(
             "everything but metadata removed",
@@ -241,13 +243,11 @@ def provider_cases() -> list[Case]:
         Case(
             "session asks for HDFS", "agg-rocksdb", nothing, conf={f"{PREFIX}providerClass": HDFS}
         ),
-        Case("changelog turned off", "agg-changelog", nothing, conf=PROVIDERS["rocksdb"]),
+        Case("changelog turned off", "agg-changelog", nothing, conf=no_changelog),
         Case("changelog turned on", "agg-rocksdb", nothing, conf=PROVIDERS["changelog"]),
         Case("format v2, asked for again", "agg-v2", nothing, lines=FROM_4),
         Case("format v2, last commit lost", "agg-v2", lose("commits/3"), lines=FROM_4),
-        Case(
-            "format v2, not asked for", "agg-v2", nothing, conf=PROVIDERS["changelog"], lines=FROM_4
-        ),
+        Case("format v2, not asked for", "agg-v2", nothing, conf=format_v1, lines=FROM_4),
         Case("format v2, live file lost", "agg-v2", lose_version(4), lines=FROM_4),
         Case("format v2, older file lost", "agg-v2", lose_version(2), lines=FROM_4),
         Case(

@@ -258,3 +258,26 @@ def test_evidence_of_a_dead_query_says_what_is_missing(checkpoint):
     assert "the endpoint does not know this query" in other.missing
     assert build_evidence(metrics=METRICS % "x").query == "orders"
     assert "a query" in render_evidence(build_evidence())
+
+
+def test_sink_is_taken_from_the_running_query(agent, tmp_path, capsys):
+    """`--running URL` asks the agent; a page that does not know the query is status 2."""
+    from stage import Life, feed
+
+    from streamgauge.cli import main
+
+    mine = agent(metrics_address="127.0.0.1:0")
+    life = Life()
+    feed(mine, life.started(), life.progress())
+    for name, text in (
+        ("metadata", f'{{"id":"{life.query_id}"}}'),
+        ("offsets/0", 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n7'),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    url = f"{mine.address}/metrics"
+    main(["checkpoint", "restart", str(tmp_path), "--running", url])
+    assert "foreachBatch" in capsys.readouterr().out
+    (tmp_path / "metadata").write_text('{"id":"00000000-0000-0000-0000-000000000000"}')
+    assert main(["checkpoint", "restart", str(tmp_path), "--running", url]) == 2
+    assert "no query there" in capsys.readouterr().err

@@ -198,14 +198,19 @@ class Lab:
 
     # ---- breaking and mending --------------------------------------------------------------
 
-    def begin(self, query: str, *, batches: int = 4, **plan: Any) -> None:
-        """Run another query and wait until it has committed some batches; what fires counts from here."""
+    def begin(self, query: str, *, batches: int = 4, files: int = 0, **plan: Any) -> None:
+        """Run another query and wait until it has committed some batches; what fires counts from here.
+
+        So many files are there before it starts; more come when it runs.
+        """
         self.feeder.reset()
         for switch in (self.folder / "switches").iterdir():
             switch.unlink()
         self.query = query
         self.feeder.folder = self.folder / f"in-{query}"
         self.feeder.folder.mkdir(exist_ok=True)
+        for _ in range(files):
+            self.feeder.write()
         self.number_of_plans += 1
         base = {"kind": "plain", "trigger": {"processingTime": "0 seconds"}}
         text = json.dumps({**base, **plan, "query": query, "number": self.number_of_plans})
@@ -215,7 +220,7 @@ class Lab:
         if self.driver is None:
             self.start_driver()
         self.since = time.time()
-        self.wait_number(self.of("query_active"), 1, deadline=200)
+        self.wait_number(f"{self.of('query_active')} >= bool 0", 1, deadline=400)
         self.feeder.paused = False
         if batches:
             self.wait_batches(batches)
@@ -352,6 +357,11 @@ class Lab:
         """The agent's verdict now."""
         found = self.ask(f"{self.of('query_state')} == 1")
         return str(found[0]["metric"]["state"]) if found else "none"
+
+    def last(self, what: str) -> float:
+        """When the driver last said something in its log."""
+        lines = (self.folder / "log").read_text().splitlines()
+        return float(next(line for line in reversed(lines) if what in line).split()[0])
 
     def tail(self) -> str:
         """The driver's last words."""

@@ -23,8 +23,8 @@ def table(results: list[dict[str, Any]]) -> str:
     due = sum(len(r["pages"]) for r in newest.values())
     summary = (
         f"{len(newest)} faults, {due} pages due, {due - missed} came, {false} false."
-        " Seconds are of the lab, where an hour of the rules takes a minute (four minutes for the"
-        " crash loop's quarter of an hour); in brackets the most that was allowed."
+        " Of a fault that ran several times the last run is shown. Seconds are of the lab, where an hour"
+        " of the rules takes a minute; in brackets the most that was allowed."
     )
     return "\n".join([summary, "", *rows])
 

@@ -1,0 +1,31 @@
+"""What the agent of a running query says of its sink: one GET of its metrics page."""
+
+from __future__ import annotations
+
+import urllib.request
+
+from .errors import CannotLookError
+from .evidence import parse_metrics
+
+_LONGEST = 64 * 1024 * 1024
+_PATIENCE = 10.0
+
+
+def fetch(url: str) -> str:
+    """The text of a metrics page; raises `CannotLookError` when it can't be had."""
+    if not url.startswith(("http://", "https://")):
+        raise CannotLookError(f"{url!r} must begin with http:// or https://")
+    try:
+        with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310 - checked above
+            return str(answer.read(_LONGEST).decode("utf-8", "replace"))
+    except (OSError, ValueError) as error:
+        raise CannotLookError(f"{url} does not answer: {error}") from None
+
+
+def sink_of(text: str, query_id: str | None) -> tuple[str | None, str | None]:
+    """Sink and output mode of the query with this id on a metrics page; raises when it has none."""
+    for sample in parse_metrics(text):
+        labels = sample.labels
+        if sample.name == "streamgauge_query_info" and query_id == labels.get("query_id"):
+            return labels.get("sink") or None, (labels.get("output_mode") or "").lower() or None
+    raise CannotLookError(f"no query there has the id of this checkpoint ({query_id})")
