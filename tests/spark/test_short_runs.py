@@ -52,7 +52,7 @@ def _env(tmp_path, port):
     return {"JOB_DIR": str(tmp_path), "STREAMGAUGE_PUSHGATEWAY_URL": f"http://127.0.0.1:{port}"}
 
 
-@pytest.mark.parametrize("end", ["spark.stop()", "pass", "sys.exit(3)"])
+@pytest.mark.parametrize("end", ["spark.stop()", "sys.exit(3)"])
 @pytest.mark.timeout(300)
 def test_available_now_job_is_all_there_afterwards(gateway, tmp_path, end):
     """All batches and rows, though the gateway comes up only when the job is under way."""
@@ -76,9 +76,9 @@ def test_sigterm_loses_no_batch(gateway, tmp_path):
     """A job told to end has told of every batch that it committed."""
     port = free_port()
     gateway(port)
-    code = JOB + "start(processingTime='1 hour')\nprint('up', flush=True)\ntime.sleep(300)"
-    job = start_job(code, env=_env(tmp_path, port))
-    wait_for((tmp_path / "files" / "commits" / "0").exists, 200, "a commit")
+    code = "commits(start(processingTime='1 hour'), 1)\nprint('up', flush=True)\ntime.sleep(300)"
+    job = start_job(JOB + code, env=_env(tmp_path, port))
+    assert job.stdout.readline() == "up\n", job.stderr.read()[-3000:]
     job.send_signal(signal.SIGTERM)
     _, err = job.communicate(timeout=60)
     assert job.returncode == -signal.SIGTERM
