@@ -23,8 +23,8 @@ check: setup  ## lint, format, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
-	$(BIN)/python -m pytest -m "not integration and not lab"
-	.venv-3.5/bin/python -m pytest -m "spark and not integration and not lab"
+	$(BIN)/python -m pytest $(PYTEST) -m "not integration and not lab"
+	.venv-3.5/bin/python -m pytest $(PYTEST) -m "spark and not integration and not lab"
 
 setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
 	@$(PYTHON) scripts/setup.py browser

@@ -32,7 +32,7 @@ _PHASES = (
     ("Processing new data", "processing"),
     ("Committing epoch", "epochs"),
 )
-_RECENT_JOBS = 8
+_RECENT_JOBS = 64
 _TASKS_AFTER = 2.0  # a shorter trigger is over before anybody could ask for its tasks
 _BATCH = re.compile(r"\bbatch = (\d+)")
 
@@ -55,6 +55,7 @@ class ClassicDriver:
         self._clock = clock
         self._executions: dict[str, Any] = {}  # run id → the JVM's StreamExecution
         self._strikes: dict[str, int] = {}
+        self._jobs: dict[str, BatchJobs] = {}  # run id → jobs of its running batch
 
     # ---- the application -------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class ClassicDriver:
             phase=phase_of(str(status.get("message", ""))),
             batch_id=batch_id,
             trigger_started_at=started_at if active else None,
-            tasks=_try(lambda: _tasks(query.run_id, batch_id)) if active and long else None,
+            tasks=_try(lambda: self._tasks(query.run_id, batch_id)) if active and long else None,
             listening=_try(lambda: self._listening(execution)),
         )
 
@@ -121,6 +122,8 @@ class ClassicDriver:
             del self._executions[run_id]
         for run_id in set(self._strikes) - run_ids:
             del self._strikes[run_id]
+        for run_id in set(self._jobs) - run_ids:
+            del self._jobs[run_id]
 
     def drain(self, seconds: float) -> None:
         """Wait, for so long at most, until Spark's bus is empty."""
@@ -150,6 +153,14 @@ class ClassicDriver:
                 return None
             self._executions[run_id] = execution
         return execution
+
+    def _tasks(self, run_id: str, batch_id: int | None) -> Tasks:
+        """Tasks of all jobs of the running batch, added up from look to look."""
+        jobs = self._jobs.get(run_id)
+        if jobs is None or jobs.batch_id != batch_id:
+            jobs = self._jobs[run_id] = BatchJobs(batch_id)
+        jobs.look(run_id)
+        return jobs.tasks()
 
     def _listening(self, execution: Any) -> bool | None:
         everywhere = self._everywhere()
@@ -283,20 +294,37 @@ def _failure(execution: Any) -> str | None:
     return mask(exception.get().cause().toString()) if exception.isDefined() else None
 
 
-def _tasks(run_id: str, batch_id: int | None) -> Tasks | None:
-    """Tasks of the jobs of one batch: Spark puts the run into the group, the batch into the words."""
-    context = _context()
-    jobs = context._jsc.sc().statusTracker().getJobIdsForGroup(run_id)  # noqa: SLF001
-    numbers = _jvm().java.util.Arrays.toString(jobs).strip("[]")
-    newest = sorted((int(n) for n in numbers.split(",") if n.strip()), reverse=True)
-    store = context._jsc.sc().statusStore()  # noqa: SLF001
-    running = completed = failed = 0
-    for number in newest[:_RECENT_JOBS]:
-        job = store.job(number)
-        words = _BATCH.search(str(job.description().get()))
-        if batch_id is not None and (words is None or int(words[1]) != batch_id):
-            break
-        running += job.numActiveTasks()
-        completed += job.numCompletedTasks()
-        failed += job.numFailedTasks()
-    return Tasks(running=running, completed=completed, failed=failed)
+class BatchJobs:
+    """The jobs of one batch. A batch may have many; each look asks only for those that moved."""
+
+    def __init__(self, batch_id: int | None) -> None:
+        self.batch_id = batch_id
+        self._ended: dict[int, tuple[int, int]] = {}  # job → tasks completed, failed
+        self._open: dict[int, tuple[int, int, int]] = {}  # job → running, completed, failed
+
+    def look(self, run_id: str) -> None:
+        """Ask Spark, which puts the run into the job's group and the batch into its description."""
+        context = _context()
+        ids = context._jsc.sc().statusTracker().getJobIdsForGroup(run_id)  # noqa: SLF001
+        text = _jvm().java.util.Arrays.toString(ids).strip("[]")
+        newest = sorted((int(n) for n in text.split(",") if n.strip()), reverse=True)
+        store = context._jsc.sc().statusStore()  # noqa: SLF001
+        self._open.clear()
+        for number in newest[:_RECENT_JOBS]:
+            if number in self._ended:
+                continue
+            job = store.job(number)
+            words = _BATCH.search(str(job.description().get()))
+            if self.batch_id is not None and (words is None or int(words[1]) != self.batch_id):
+                break
+            counts = job.numActiveTasks(), job.numCompletedTasks(), job.numFailedTasks()
+            if str(job.status().toString()) == "RUNNING":
+                self._open[number] = counts
+            else:
+                self._ended[number] = counts[1:]
+
+    def tasks(self) -> Tasks:
+        """The sums."""
+        parts = [*self._open.values(), *((0, *ended) for ended in self._ended.values())]
+        running, completed, failed = (sum(part[i] for part in parts) for i in range(3))
+        return Tasks(running=running, completed=completed, failed=failed)

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 
+import pytest
 from harness import commits, run_job
 from stage import page, value, wait_for
 
@@ -112,6 +113,24 @@ def test_idle_query_is_idle(listen, spark, tmp_path):
     assert "blind" not in seen
 
 
+@pytest.fixture
+def brisk(spark):
+    """Idle events every second, so that a silence budget is short."""
+    key = "spark.sql.streaming.noDataProgressEventInterval"
+    spark.conf.set(key, "1s")
+    yield
+    spark.conf.unset(key)
+
+
+def _overdue(listener, name):
+    """Whether the running batch has run for longer than the query's whole budget."""
+    samples = page(listener._agent)
+    age = value(samples, "inflight_batch_seconds", query=name)
+    budget = value(samples, "silence_budget_seconds", query=name)
+    return age is not None and age > budget + 1
+
+
+@pytest.mark.usefixtures("brisk")
 def test_hung_batch_is_seen_while_it_hangs(listen, rows):
     """Age and verdict move although no event is sent, and recover with the batch."""
     hang = threading.Event()
@@ -119,23 +138,15 @@ def test_hung_batch_is_seen_while_it_hangs(listen, rows):
     def write(frame, batch_id):
         frame.count()
         if batch_id == 2:
-            hang.wait(60)
+            hang.wait(90)
 
     listener = listen(silence_seconds=3)
-    query = (
-        rows.writeStream.foreachBatch(write)
-        .queryName("hung")
-        .trigger(processingTime="100 milliseconds")
-        .start()
-    )
+    query = rows.writeStream.foreachBatch(write).queryName("hung").start()
     try:
-        wait_for(
-            lambda: _stat(listener, "query_state", query="hung", state="stalled") == 1,
-            60,
-            "stalled",
-        )
+        wait_for(lambda: _stat(listener, "last_committed_batch_id", query="hung") == 1, 60)
+        wait_for(lambda: _overdue(listener, "hung"), 80, "an overdue batch")
+        wait_for(lambda: _stat(listener, "query_state", query="hung", state="stalled") == 1)
         samples = page(listener._agent)
-        assert value(samples, "inflight_batch_seconds", query="hung") > 3
         assert value(samples, "query_trigger_active", query="hung") == 1
         assert value(samples, "last_committed_batch_id", query="hung") == 1
         assert value(samples, "inflight_tasks", query="hung", state="running") == 0
@@ -146,26 +157,27 @@ def test_hung_batch_is_seen_while_it_hangs(listen, rows):
     commits(query, 4)
 
 
+@pytest.mark.usefixtures("brisk")
 def test_slow_batch_is_not_a_hung_one(listen, rows, spark):
     """Tasks that finish one after the other keep a long batch from being called stalled."""
+    enough = threading.Event()
 
     def write(_, batch_id):
-        if batch_id == 1:
-            tasks = spark.sparkContext.parallelize(range(16), 16)
-            tasks.foreach(lambda _: time.sleep(1))
+        while batch_id == 1 and not enough.is_set():
+            spark.sparkContext.parallelize(range(4), 4).foreach(lambda _: time.sleep(0.5))
 
     listener = listen(silence_seconds=3)
     query = rows.writeStream.foreachBatch(write).queryName("slow").start()
-    commits(query, 1)
-    wait_for(
-        lambda: (_stat(listener, "inflight_batch_seconds", query="slow") or 0) > 5,
-        60,
-        "a long batch",
-    )
-    samples = page(listener._agent)
-    assert value(samples, "query_state", query="slow", state="running") == 1
-    assert value(samples, "inflight_tasks", query="slow", state="running") >= 1
-    assert value(samples, "inflight_last_task_timestamp_seconds", query="slow") > time.time() - 4
+    try:
+        wait_for(lambda: _stat(listener, "last_committed_batch_id", query="slow") == 0, 60)
+        wait_for(lambda: _overdue(listener, "slow"), 80, "an overdue batch")
+        # No event comes: only the tasks that finish can tell it from a hung one.
+        wait_for(lambda: _stat(listener, "query_state", query="slow", state="running") == 1, 60)
+        samples = page(listener._agent)
+        assert value(samples, "inflight_tasks", query="slow", state="completed") >= 1
+        assert value(samples, "inflight_last_task_timestamp_seconds", query="slow") is not None
+    finally:
+        enough.set()
     commits(query, 3)
 
 
