@@ -51,6 +51,12 @@ def test_environment_is_read():
     assert config.queries["orders"].team == "shop"
 
 
+def test_server_can_be_switched_off_by_variable():
+    """An empty address is an address: none."""
+    assert load_config({}, {"STREAMGAUGE_METRICS_ADDRESS": ""})[0].metrics_address == ""
+    assert load_config({}, {"STREAMGAUGE_APP": ""})[0].app is None
+
+
 def test_keyword_wins_over_environment():
     """What is written in the job is meant."""
     assert load_config({"app": "mine"}, {"STREAMGAUGE_APP": "other"})[0].app == "mine"

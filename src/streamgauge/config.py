@@ -226,7 +226,8 @@ def _parse(name: str, text: str) -> Any:
             return msgspec.json.decode(text)
     except (ValueError, msgspec.DecodeError) as error:
         raise ConfigError(f"{name} is {mask(text)!r}: {error}") from None
-    return text or default
+    # An empty address means that nothing is served; any other empty text, that nothing was said.
+    return text if text or name == "metrics_address" else default
 
 
 def load_config(
