@@ -7,12 +7,14 @@ counted; what a query's life hangs on (started, terminated) stays.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from typing import Any, NamedTuple
 
 # Started and terminated events are kept past the limit, but a query that dies every second under a
 # blocked worker must not eat the driver: past this many times the limit the oldest go, counted.
 _CEILING = 4
+_LET_IT_ANSWER = 0.005
 _VITAL = frozenset({"started", "terminated"})
 MARK = "mark"  # the kind of an item that says: everything put before has been handled
 
@@ -52,8 +54,12 @@ class Inbox:
     def take(self, timeout: float) -> list[Item]:
         """Return everything that waits, oldest first; an empty list after `timeout` seconds."""
         with self._ready:
-            if not self._items and not self._closed:
-                self._ready.wait(timeout)
+            waited = not self._items and not self._closed and self._ready.wait(timeout)
+        if (
+            waited
+        ):  # the thread that woke us has yet to answer Spark, and needs the interpreter for it
+            time.sleep(_LET_IT_ANSWER)
+        with self._ready:
             items = list(self._items)
             self._items.clear()
             return items
