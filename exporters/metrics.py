@@ -93,6 +93,7 @@ _QUERY_METRICS = (
     _gauge("checkpoint_last_commit_batch_id", "Newest batch in the checkpoint's commits/: done."),
     _gauge("checkpoint_last_commit_timestamp_seconds", "When the newest file in commits/ was written."),
     _gauge("checkpoint_uncommitted_batches", "Batches that are planned and not committed; a restart runs the last of them again."),
+    _gauge("checkpoint_state_bytes", "Size of all files in the checkpoint's state/; with the setting `checkpoint_state_size`."),
     _gauge("checkpoint_findings", "1 for each rule that the names in the checkpoint, or a batch id that went backwards, break.", "rule"),
     _counter("checkpoint_resets_total", "Restarts under the same name with a new query id: another checkpoint."),
     _gauge("checkpoint_shared", "Whether another live query of this application has the same checkpoint."),

@@ -303,6 +303,7 @@ def _checkpoint(query: Query) -> Iterator[tuple[Key, float]]:
             ("checkpoint_last_offset_batch_id", names.last_offset),
             ("checkpoint_last_commit_batch_id", names.last_commit),
             ("checkpoint_last_commit_timestamp_seconds", seen.last_commit_at),
+            ("checkpoint_state_bytes", seen.state_bytes),
         ):
             if number is not None:
                 yield (name, ()), float(number)

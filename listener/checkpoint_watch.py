@@ -1,7 +1,7 @@
 """A slow timer that reads the names in each query's `offsets/` and `commits/`.
 
-Through Spark's own file system, which has the credentials; names only, never contents, and nothing is
-ever written. A thread of its own: an object store that hangs holds up nobody else.
+Through Spark's own file system, which has the credentials; names (and, if asked for, the size of
+`state/`), never contents, and nothing is ever written. A thread of its own: an object store that hangs holds up nobody else.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from .driver import ApplicationStopped
 from .inbox import Inbox, Item
@@ -17,13 +20,22 @@ from .looks import CheckpointLook
 from .query import Query
 
 _LONGEST_PAUSE = 900.0
+_SIZE_EVERY = 10  # rounds: sizes move slowly, and each file of `state/` is listed for them
 
 
 class CheckpointDriver(Protocol):
     """What can read the names; a Connect client can't."""
 
-    def checkpoint(self, query: Query) -> CheckpointLook | None:
-        """The batches on disk of one live query."""
+    def checkpoint(self, query: Query, *, size: bool) -> CheckpointLook | None:
+        """The batches on disk of one live query, and the size of its state."""
+
+
+@dataclass
+class _Past:
+    """What earlier rounds know of a run."""
+
+    looks: int = 0
+    state_bytes: float | None = None
 
 
 class CheckpointWatch:
@@ -36,13 +48,16 @@ class CheckpointWatch:
         queries: Callable[[], Mapping[str, Query]],
         *,
         seconds: float,
+        sizes: bool,
         failed: Callable[[BaseException], None],
     ) -> None:
         self._driver = driver
         self._inbox = inbox
         self._queries = queries
         self._seconds = seconds
+        self._sizes = sizes
         self._failed = failed
+        self._past: dict[str, _Past] = {}  # by run id
         self._closed = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="streamgauge-checkpoints", daemon=True
@@ -63,13 +78,20 @@ class CheckpointWatch:
             pause = self._seconds if good else min(pause * 2, _LONGEST_PAUSE)
 
     def look(self) -> bool:
-        """One round over the live queries; whether all of it could be read."""
+        """One round over the live queries; whether all that was asked could be read.
+
+        A slow store gets no more than the pause between two rounds: who was left out comes first in
+        the next.
+        """
         good = True
-        for query in self._queries().values():
-            if not query.live or self._closed.is_set():
-                continue
+        live = [query for query in self._queries().values() if query.live]
+        self._past = {query.run_id: self._past.get(query.run_id, _Past()) for query in live}
+        until = time.monotonic() + self._seconds
+        for query in sorted(live, key=lambda query: self._past[query.run_id].looks):
+            if self._closed.is_set() or time.monotonic() > until:
+                break
             try:
-                seen = self._driver.checkpoint(query)
+                seen = self._look_at(query)
                 if seen is not None:
                     self._inbox.put(Item("look", seen, time.time()))
             except ApplicationStopped:
@@ -78,3 +100,15 @@ class CheckpointWatch:
                 good = False
                 self._failed(error)
         return good
+
+    def _look_at(self, query: Query) -> CheckpointLook | None:
+        """The names each time; the size each tenth time, and kept in between."""
+        past = self._past[query.run_id]
+        due = self._sizes and past.looks % _SIZE_EVERY == 0
+        past.looks += 1
+        seen = self._driver.checkpoint(query, size=due)
+        if seen is None or not self._sizes:
+            return seen
+        if due:
+            past.state_bytes = seen.state_bytes
+        return msgspec.structs.replace(seen, state_bytes=past.state_bytes)

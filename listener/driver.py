@@ -100,8 +100,8 @@ class ClassicDriver:
             listening=_try(lambda: self._listening(execution)),
         )
 
-    def checkpoint(self, query: Query) -> CheckpointLook | None:
-        """The batches on disk of one live query, listed by Spark itself."""
+    def checkpoint(self, query: Query, *, size: bool) -> CheckpointLook | None:
+        """The batches on disk of one live query, listed by Spark itself; and the state's size."""
         execution = self._execution(query.query_id, query.run_id)
         if execution is None:
             return None
@@ -114,6 +114,7 @@ class ClassicDriver:
             offsets=offsets,
             commits=commits,
             last_commit_at=_try(lambda: _written_at(execution, f"commits/{commits[-1]}")),
+            state_bytes=_size(execution, "state") if size else None,
         )
 
     def forget(self, run_ids: set[str]) -> None:
@@ -223,9 +224,20 @@ def _batches(log: Any) -> tuple[int, ...]:
 
 
 def _written_at(execution: Any, name: str) -> float:
-    path = _jvm().org.apache.hadoop.fs.Path(f"{execution.resolvedCheckpointRoot()}/{name}")
-    files = path.getFileSystem(execution.sparkSession().sessionState().newHadoopConf())
+    files, path = _place(execution, name)
     return float(files.getFileStatus(path).getModificationTime()) / 1000.0
+
+
+def _size(execution: Any, name: str) -> float | None:
+    """Bytes of all files below a directory, in one call; None if it is not there."""
+    files, path = _place(execution, name)
+    return float(files.getContentSummary(path).getLength()) if files.exists(path) else None
+
+
+def _place(execution: Any, name: str) -> tuple[Any, Any]:
+    """Spark's own file system, which has the credentials, and a path in the checkpoint."""
+    path = _jvm().org.apache.hadoop.fs.Path(f"{execution.resolvedCheckpointRoot()}/{name}")
+    return path.getFileSystem(execution.sparkSession().sessionState().newHadoopConf()), path
 
 
 def _details(execution: Any, query_id: str, run_id: str) -> Details:

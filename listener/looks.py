@@ -54,6 +54,7 @@ class CheckpointLook(Struct, frozen=True, kw_only=True):
     offsets: tuple[int, ...]
     commits: tuple[int, ...]
     last_commit_at: float | None = None  # the newest commit file's own time
+    state_bytes: float | None = None  # what state/ holds; asked for seldom, and only on demand
 
 
 class Unseen(Struct, frozen=True, kw_only=True):

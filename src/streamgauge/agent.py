@@ -327,6 +327,7 @@ class Agent(Guarded):
             self.inbox,
             lambda: self.fleet.queries,
             seconds=self.config.checkpoint_seconds,
+            sizes=self.config.checkpoint_state_size,
             failed=lambda error: self._failed("checkpoint", error),
         )
 

@@ -81,6 +81,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keep the last 200 events of each query in files there (mode 0600, masked)."""
     checkpoint_seconds: Seconds = 60.0
     """How often the names in each checkpoint's offsets/ and commits/ are read; 0: never."""
+    checkpoint_state_size: bool = False
+    """Add up the files of state/ too, every tenth time; on object stores such a listing costs money."""
     series_limit: Count = 50_000
     """Past so many series new label sets are refused and counted."""
     inbox_limit: Count = 10_000
