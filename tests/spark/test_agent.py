@@ -84,7 +84,7 @@ def test_names_in_the_checkpoint_are_read_through_spark(listen, rows, tmp_path):
 
 def test_size_of_the_state_is_what_lies_on_disk(listen, rows, tmp_path):
     """Opt-in; counted by Spark's file system, compared with the files themselves."""
-    listener = listen(checkpoint_seconds=0.5, checkpoint_state_size=True)
+    listener = listen(checkpoint_seconds=0.1, checkpoint_state_size=True)
     counted = rows.groupBy("value").count().writeStream.format("noop").outputMode("update")
     query = (
         counted.option("checkpointLocation", str(tmp_path / "ck"))
@@ -93,12 +93,13 @@ def test_size_of_the_state_is_what_lies_on_disk(listen, rows, tmp_path):
         .start()
     )
     commits(query, 1)
-    name = "checkpoint_state_bytes"
-    wait_for(lambda: _stat(listener, name, query="sized") is not None, what="the size")
-    files = [path for path in (tmp_path / "ck" / "state").rglob("*") if path.is_file()]
     # Hadoop's local file system hides its own checksum files
+    files = [path for path in (tmp_path / "ck" / "state").rglob("*") if path.is_file()]
     shown = [path for path in files if not (path.name.startswith(".") and path.suffix == ".crc")]
-    assert _stat(listener, name, query="sized") == sum(path.stat().st_size for path in shown) > 0
+    size = sum(path.stat().st_size for path in shown)
+    assert size
+    name = "checkpoint_state_bytes"
+    wait_for(lambda: _stat(listener, name, query="sized") == size, what=f"{size} bytes")
 
 
 def test_idle_query_is_idle(listen, spark, tmp_path):

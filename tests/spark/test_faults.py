@@ -162,5 +162,9 @@ def test_log_that_cant_be_written(listen, rows):
     listener = listen(logger=logger)
     _run(rows, "unlogged")
     wait_for(lambda: listener.stats.of("errors").get("logs", 0) >= BATCHES, what="the count")
-    samples = page(listener._agent)
-    assert value(samples, "batches_total", query="unlogged", data="true") >= BATCHES
+    wait_for(
+        lambda: (
+            value(page(listener._agent), "batches_total", query="unlogged", data="true") >= BATCHES
+        ),
+        what="every batch",
+    )
