@@ -4,6 +4,8 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
+# Tests wait more than they work: two at a time, each file by one process, with a Spark of its own.
+TWO := --numprocesses 2 --dist loadfile
 
 .PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules faults connect promtool3 forecast lock clean
 
@@ -23,8 +25,9 @@ check: setup  ## lint, format, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spark, then oldest
-	$(BIN)/python -m pytest $(PYTEST) -m "not integration and not lab"
-	.venv-3.5/bin/python -m pytest $(PYTEST) -m "spark and not integration and not lab"
+	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/faults -m "not integration and not lab"
+	$(BIN)/python -m pytest $(PYTEST) tests/faults -m "not integration and not lab"
+	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab"
 
 setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
 	@$(PYTHON) scripts/setup.py browser

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from stage import ROOT, wait_for
@@ -32,8 +33,10 @@ def build_session(name="streamgauge-tests", **conf):
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """The session that most tests share."""
-    os.chdir(tmp_path_factory.mktemp("spark"))
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("spark"))  # the JVM stays where it was started
     session = build_session()
+    os.chdir(before)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

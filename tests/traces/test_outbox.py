@@ -10,7 +10,7 @@ import time
 import pytest
 from collectors import free_port, store
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from stage import Life, feed, page, value, wait_for
+from stage import ROOT, Life, feed, page, value, wait_for
 
 from streamgauge.exporters.outbox import Outbox
 
@@ -219,7 +219,8 @@ last = time.monotonic()
     environ = {**os.environ, "OTEL_BSP_SCHEDULE_DELAY": "10"}
     environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{free_port()}"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ
-    )
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=True, env=environ, cwd=ROOT,
+    )  # fmt: skip
     assert 0.5 < float(done.stdout) < 2.2  # it did try
     assert done.stderr == ""

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from stage import Life, feed, page, value
+from stage import ROOT, Life, feed, page, value
 
 from streamgauge.config import ConfigError, make_config
 from streamgauge.exporters.trace_target import TargetError, choose_targets, find_exporter
@@ -76,7 +76,7 @@ def test_nothing_set_means_no_traces_no_words_no_imports():
     program = """
 import sys, json
 sys.path.insert(0, "tests")
-from stage import Life, QuietDriver, feed
+from stage import ROOT, Life, QuietDriver, feed
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 agent = Agent(make_config({"metrics_address": "", "log_level": "warning"}), driver=QuietDriver())
@@ -88,7 +88,7 @@ heavy = ("opentelemetry.exporter", "opentelemetry.sdk.trace", "grpc", "requests"
 print(json.dumps([name for name in sys.modules if name.startswith(heavy)]))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stderr == ""
     assert json.loads(done.stdout) == []
