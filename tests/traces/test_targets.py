@@ -76,7 +76,7 @@ def test_nothing_set_means_no_traces_no_words_no_imports():
     program = """
 import sys, json
 sys.path.insert(0, "tests")
-from stage import ROOT, Life, QuietDriver, feed
+from stage import Life, QuietDriver, feed
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 agent = Agent(make_config({"metrics_address": "", "log_level": "warning"}), driver=QuietDriver())
