@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
+import urllib.request
 
 import pytest
 from hypothesis import HealthCheck, settings
-from stage import ROOT, QuietDriver
+from stage import ROOT, QuietDriver, free_port, program, wait_for
 
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
@@ -47,3 +50,28 @@ def agent():
     yield make
     for old in made:
         old.close()
+
+
+@pytest.fixture
+def gateway():
+    """Starts real Pushgateways on loopback, each ready when its address is returned; stops them."""
+    running = []
+
+    def start(port=None):
+        port = port or free_port()
+        command = [program("pushgateway"), f"--web.listen-address=127.0.0.1:{port}"]
+        running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        url = f"http://127.0.0.1:{port}"
+        wait_for(lambda: _ready(url), 20, "the gateway")
+        return url
+
+    yield start
+    for one in running:
+        one.terminate()
+        one.wait(20)
+
+
+def _ready(url):
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=1) as said:
+        return said.status == 200
+    return False

@@ -2,14 +2,12 @@
 
 import io
 import json
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
-import pytest
-from stage import Life, feed, page, program, value, wait_for
+from stage import Life, feed, free_port, page, value, wait_for
 
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
@@ -17,15 +15,9 @@ from streamgauge.exporters.logs import make_logger
 from streamgauge.listener.inbox import Item
 
 
-def _free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def test_dead_gateway_does_not_slow_a_callback(agent):
     """Others push synchronously in every callback: 5 s of Spark's time each."""
-    mine = agent(pushgateway_url=f"http://127.0.0.1:{_free_port()}")
+    mine = agent(pushgateway_url=f"http://127.0.0.1:{free_port()}")
     life = Life()
     began = time.perf_counter()
     for text in [life.started(), *(life.progress() for _ in range(200)), life.terminated()]:
@@ -64,39 +56,17 @@ def test_unknown_output_rows_break_nothing(agent):
     assert sum(mine.stats.of("errors").values()) == 0
 
 
-@pytest.fixture
-def gateway():
-    """A real Pushgateway."""
-    port = _free_port()
-    process = subprocess.Popen(
-        [program("pushgateway"), f"--web.listen-address=127.0.0.1:{port}"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    url = f"http://127.0.0.1:{port}"
-    wait_for(lambda: _ready(url), 20, "the gateway")
-    yield url
-    process.terminate()
-    process.wait(10)
-
-
-def _ready(url):
-    try:
-        return urllib.request.urlopen(f"{url}/-/ready", timeout=1).status == 200
-    except OSError:
-        return False
-
-
 def test_two_applications_dont_overwrite_each_other(agent, gateway):
     """Others push with one constant grouping key."""
-    first = agent(app="first", pushgateway_url=gateway)
-    second = agent(app="second", pushgateway_url=gateway)
+    url = gateway()
+    first = agent(app="first", pushgateway_url=url)
+    second = agent(app="second", pushgateway_url=url)
     one, two = Life("a"), Life("b")
     feed(first, one.started(), one.progress(), one.terminated())
     feed(second, two.started(), two.progress(), two.terminated())
     first.close()
     second.close()
-    text = urllib.request.urlopen(f"{gateway}/metrics", timeout=5).read().decode()
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=5).read().decode()
     samples = page(text)
     assert value(samples, "input_rows_total", query="a") == 10
     assert value(samples, "input_rows_total", query="b") == 10

@@ -2,27 +2,11 @@
 
 import contextlib
 import socket
-import subprocess
 import time
 import urllib.request
 
 import pytest
-from stage import Life, feed, free_port, page, program, value, wait_for
-
-
-@pytest.fixture
-def gateway():
-    """Starts Pushgateways on loopback and stops them."""
-    running = []
-
-    def start(port):
-        command = [program("pushgateway"), f"--web.listen-address=127.0.0.1:{port}"]
-        running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-
-    yield start
-    for one in running:
-        one.terminate()
-        one.wait(20)
+from stage import Life, feed, free_port, page, value, wait_for
 
 
 def _read(port):
@@ -41,7 +25,6 @@ def test_short_run_is_there_afterwards(gateway, agent):
     """Every batch and row, the end, and that it is over."""
     port = free_port()
     gateway(port)
-    wait_for(lambda: _read(port), what="the gateway")
     life, run = Life(), agent(**_settings(port))
     feed(run, life.started(), life.progress(), life.progress(), life.terminated())
     run.close()
@@ -70,7 +53,6 @@ def test_gateway_that_comes_up_while_closing_gets_it(gateway, agent):
     life, run = Life(), agent(**_settings(port))
     feed(run, life.started(), life.progress())
     gateway(port)
-    wait_for(lambda: _read(port), what="the gateway")
     run.close()
     assert value(page(_read(port)), "input_rows_total") == 10
 
@@ -79,7 +61,6 @@ def test_two_drivers_never_overwrite_each_other(gateway, agent):
     """Each has a group of its own, by app and instance."""
     port = free_port()
     gateway(port)
-    wait_for(lambda: _read(port), what="the gateway")
     for number in (1, 2):
         life, run = Life(), agent(**_settings(port))
         run._grouping = lambda number=number: {"app": "shop", "instance": f"host:{number}"}

@@ -1,12 +1,11 @@
 """Jobs that are over before anybody looks: nothing they did is lost."""
 
 import signal
-import subprocess
 import urllib.request
 
 import pytest
 from harness import run_job, start_job
-from stage import free_port, page, program, value, wait_for
+from stage import free_port, page, value, wait_for
 
 JOB = """
 import os
@@ -26,21 +25,6 @@ def start(name="files", **trigger):
     writer = stream.writeStream.format("noop").queryName(name).trigger(**trigger)
     return writer.option("checkpointLocation", os.environ["JOB_DIR"] + "/" + name).start()
 """
-
-
-@pytest.fixture
-def gateway():
-    """Starts Pushgateways on loopback and stops them."""
-    running = []
-
-    def start(port):
-        command = [program("pushgateway"), f"--web.listen-address=127.0.0.1:{port}"]
-        running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-
-    yield start
-    for one in running:
-        one.terminate()
-        one.wait(20)
 
 
 def _read(port):
