@@ -59,12 +59,20 @@ def _ended(query: Query) -> Verdict:
     if end is None:  # pragma: no cover - the caller asked
         raise ValueError("the query has not ended")
     if end.outcome == "failed":
-        first = (end.exception or "").strip().partition("\n")[0][:200]
-        return Verdict("failed", f"{end.error_class or 'unknown error'}: {first}")
+        words = _words(end.exception or "")[:200]
+        return Verdict("failed", f"{end.error_class or 'unknown error'}: {words}")
     if end.outcome == "stopped":
         nothing = "; it processed nothing new" if query.did_nothing_new else ""
         return Verdict("stopped", f"ended without an error{nothing}")
     return Verdict("stopped", f"ended, and how is not known: {end.why}")
+
+
+def _words(exception: str) -> str:
+    """The line that says what went wrong: the first, or the last of a Python traceback in it."""
+    before_the_stack = exception.strip().partition("\n\tat ")[0]
+    first, *rest = before_the_stack.split("\n")
+    own = [line for line in rest if line[:1].strip()]
+    return own[-1] if own and first.endswith("Traceback (most recent call last):") else first
 
 
 def _blind(query: Query, now: float, worker_seen_at: float | None) -> str | None:

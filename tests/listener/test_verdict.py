@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stage import Life
+from stage import Life, recorded
 
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
@@ -379,3 +379,22 @@ def test_continuous_is_known_by_its_epochs_where_the_trigger_is_not():
     story.waiting(after=3600, phase="epochs")
     assert story.verdict().state == "running"
     assert "continuous" in story.verdict().reason
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("query-terminated-foreachbatch-error", "ValueError: boom in foreachBatch"),
+        ("query-terminated-task-error", "[USER_RAISED_EXCEPTION] x"),
+    ],
+)
+def test_failure_is_told_in_the_words_of_who_raised_it(name, words):
+    """Not in those of the layers between: Py4J's first line says nothing."""
+    story = Story().start().batch()
+    event = json.loads(recorded("4.3.0", name))
+    event |= {"id": story.life.query_id, "runId": story.life.run_id}
+    story._handle(json.dumps(event))
+    verdict = story.verdict()
+    assert verdict.state == "failed"
+    assert words in verdict.reason
+    assert "Traceback" not in verdict.reason
