@@ -39,6 +39,7 @@ class Batch(Struct, frozen=True):
     processed_rate: float | None
     state_rows: int | None
     backlog: float | None
+    lag: float | None
     replayed: bool
 
 
@@ -143,6 +144,7 @@ def _batch(event: Progress) -> Batch:
         processed_rate=event.processed_rate,
         state_rows=sum(r or 0 for r in rows) if rows else None,
         backlog=event.backlog,
+        lag=event.lag,
         replayed=event.replayed,
     )
 

@@ -94,6 +94,11 @@ class Progress(Struct, frozen=True, kw_only=True):
         return self.at + (self.seconds or 0.0)
 
     @property
+    def lag(self) -> float | None:
+        """Seconds from the newest event time in the batch to its commit; unknown without a watermark."""
+        return None if self.event_max is None else self.ended_at - self.event_max
+
+    @property
     def backlog(self) -> float | None:
         """Rows behind over all sources; unknown when one of them is."""
         known = [source.backlog for source in self.sources]
