@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -58,12 +59,13 @@ class Failure(Struct, frozen=True):
 
 
 class Client:
-    """A session, and our listener on it. The watchdog's thread calls all but `ask_once`'s inside."""
+    """A session, and our listener on it. The watchdog's thread calls; errands do what may not come back."""
 
     def __init__(self, session: Any, listener: Any, clock: Callable[[], float] = time.time) -> None:
         self.session = session
         self.listener = listener
-        self.left = False  # stopped by the application itself
+        self.parting = False  # about to be stopped by the application itself
+        self.left = False  # stopped by it
         self.removed = False  # the application took our listener off
         self.helper: Any = None  # a newer session of the same server, to ask through
         self.answer: Answer | None = None
@@ -73,7 +75,8 @@ class Client:
         self._round_began = 0.0
         self._adding: threading.Thread | None = None
         self._app: tuple[str | None, str | None] | None = None
-        self._remove = self._note_removal()
+        self._bus = _known_bus(session)
+        self._note_removal()
 
     # ---- asking ----------------------------------------------------------------------------
 
@@ -81,8 +84,10 @@ class Client:
         """Begin a round unless one is under way, and give it so many seconds."""
         if self._round is None or not self._round.is_alive():
             self._round_began = self._clock()
-            self._round = _disposable(self._ask, "streamgauge-probe")
-        self._round.join(seconds)
+            self._round = _Errand(self._ask, "probe")
+            self._round.begin(seconds)
+        else:
+            self._round.join(seconds)
         if self._round.is_alive() and self._clock() - self._round_began > _OVERDUE:
             waited = self._clock() - self._round_began
             self._fail(NETWORK_CUT, f"the Connect server has not answered for {waited:.0f} s")
@@ -105,13 +110,19 @@ class Client:
         self.failures = [*self.failures[-9:], Failure(self._clock(), cause, words)]
 
     def _probe(self) -> str | None:
-        """The server's version; one call with a deadline and without Connect's own retries."""
-        client = self.session.client
-        request = client._analyze_plan_request_with_metadata()  # noqa: SLF001 - there is no public way
-        request.spark_version.SetInParent()
-        via = (self.helper or self.session).client
-        stub, builder = via._stub, via._builder  # noqa: SLF001
-        reply = stub.AnalyzePlan(request, metadata=builder.metadata(), timeout=_DEADLINE)
+        """The server's version; one call with a deadline and without Connect's own retries.
+
+        There is no public way. Where this Spark has another private one its public call is made,
+        and only `_OVERDUE` bounds it.
+        """
+        try:
+            request = self.session.client._analyze_plan_request_with_metadata()  # noqa: SLF001
+            request.spark_version.SetInParent()
+            via = (self.helper or self.session).client
+            ask, metadata = via._stub.AnalyzePlan, via._builder.metadata()  # noqa: SLF001
+        except AttributeError:
+            return str(self.session.version)
+        reply = ask(request, metadata=metadata, timeout=_DEADLINE)
         return reply.spark_version.version or None
 
     def _read_app(self) -> tuple[str | None, str | None]:
@@ -144,35 +155,59 @@ class Client:
         return None
 
     def listens(self) -> bool:
-        """Whether our listener is on the client's bus, and the bus has a thread that lives."""
-        bus = self.session.streams._sqlb  # noqa: SLF001
+        """Whether our listener is on the client's bus, and the bus has a thread that lives.
+
+        True on a bus we don't know: what can't be seen is not a fault.
+        """
+        bus = self._bus
+        if bus is None:
+            return True
         thread = bus._execution_thread  # noqa: SLF001
         there = any(one is self.listener for one in bus._listener_bus)  # noqa: SLF001
         return there and thread is not None and thread.is_alive()
+
+    @property
+    def answers(self) -> bool:
+        """Whether the server answered when it was last asked."""
+        return not self.session.is_stopped and self.answer is not None and not self.failures
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether there is no point in calling this server: it is gone, or silent more than once."""
+        if self.session.is_stopped:
+            return True
+        gone = bool(self.failures) and self.failures[-1].cause in {SERVER_GONE, SESSION_DEAD}
+        return gone or len(self.failures) >= _FAILURES
 
     # ---- listening -------------------------------------------------------------------------
 
     def listen(self, seconds: float) -> None:
         """Put our listener on the session (again), giving it so many seconds."""
         if self._adding is None or not self._adding.is_alive():
-            self._adding = _disposable(self._add, "streamgauge-add")
-        self._adding.join(seconds)
+            self._adding = _Errand(self._add, "add")
+            self._adding.begin(seconds)
+        else:
+            self._adding.join(seconds)
 
     def _add(self) -> None:
-        bus = self.session.streams._sqlb  # noqa: SLF001
-        with bus._lock:  # noqa: SLF001
-            thread = bus._execution_thread  # noqa: SLF001
-            if thread is not None and not thread.is_alive():  # it died without clearing its bus
-                bus._execution_thread = None  # noqa: SLF001
-                bus._listener_bus.clear()  # noqa: SLF001
-            alone = not bus._listener_bus  # noqa: SLF001
-        if alone:
-            self._reset_server()
-        if not self.listens():
+        bus = self._bus
+        if bus is not None:
+            with bus._lock:  # noqa: SLF001
+                thread = bus._execution_thread  # noqa: SLF001
+                if thread is not None and not thread.is_alive():  # it died without clearing its bus
+                    bus._execution_thread = None  # noqa: SLF001
+                    bus._listener_bus.clear()  # noqa: SLF001
+                alone = not bus._listener_bus  # noqa: SLF001
+            if alone:
+                self._reset_server()
+        if bus is None or not self.listens():
             self.session.streams.addListener(self.listener)
 
     def _reset_server(self) -> None:
-        """Have the server let go of the listener that fed the broken stream, or it refuses a new one."""
+        """Have the server let go of its end of the stream of events, which then ends.
+
+        Without this it refuses a new stream after one that broke.
+        """
         from pyspark.sql.connect import proto  # noqa: PLC0415 - pyspark is an extra
 
         command = proto.Command()
@@ -184,30 +219,54 @@ class Client:
 
         After an outage the old connection may wait for minutes before it tries again.
         """
-        if newer.client._builder.endpoint == self.session.client._builder.endpoint:  # noqa: SLF001
+        endpoint = endpoint_of(newer)
+        if endpoint is not None and endpoint == endpoint_of(self.session):
             self.helper = newer
 
-    def leave(self) -> None:
-        """Take our listener off, after it was given what is on the way. Waits for the server."""
-        if self.answers:
-            self._remove(self.listener)
+    def leave(self, seconds: float) -> None:
+        """Take our listener off, after it was given what is on the way; waits so long at most."""
+        self.ask(seconds / 3)
+        if self.answers and self._bus is not None and self.listens():
+            _Errand(self._take_off, "leave").begin(seconds * 2 / 3)
 
-    def _note_removal(self) -> Callable[[Any], None]:
-        """Tell the application's own `removeListener` from a bus that was cleared; Spark's is returned."""
-        bus = self.session.streams._sqlb  # noqa: SLF001
+    def _take_off(self) -> None:
+        """What Spark's own `remove` does, which can't be used while events come.
+
+        It waits for the thread that hands out events while it holds the lock which that thread
+        needs for the next one: neither ever ends.
+        """
+        bus = self._bus
+        thread = bus._execution_thread  # noqa: SLF001
+        if self.listener not in bus._listener_bus:  # noqa: SLF001
+            return
+        if all(one is self.listener for one in bus._listener_bus):  # noqa: SLF001
+            self._reset_server()
+            if thread is not None:
+                thread.join()
+        with bus._lock:  # noqa: SLF001
+            with suppress(ValueError):
+                bus._listener_bus.remove(self.listener)  # noqa: SLF001
+            if not bus._listener_bus:  # noqa: SLF001
+                bus._execution_thread = None  # noqa: SLF001
+
+    def _note_removal(self) -> None:
+        """Tell the application's own `removeListener` from a bus that was cleared."""
+        bus = self._bus
+        if bus is None:
+            return
         remove: Callable[[Any], None] = bus.remove
 
         def remove_and_note(listener: Any) -> None:
-            self.removed = self.removed or listener is self.listener
-            remove(listener)
+            if listener is not self.listener:
+                remove(listener)
+                return
+            self.removed = True
+            try:
+                self._take_off()
+            except Exception as error:  # noqa: BLE001 - Spark's own does not raise either
+                warnings.warn(f"the listener was not removed: {error}", stacklevel=3)
 
         bus.remove = remove_and_note
-        return remove
-
-    @property
-    def answers(self) -> bool:
-        """Whether the server answered when it was last asked."""
-        return not self.session.is_stopped and self.answer is not None and not self.failures
 
 
 def classify(error: BaseException, *, stopped: bool = False) -> tuple[str, str]:
@@ -226,16 +285,44 @@ def classify(error: BaseException, *, stopped: bool = False) -> tuple[str, str]:
     return NETWORK_CUT, f"the Connect server can't be asked: {type(error).__name__}"
 
 
-def _disposable(work: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon thread that nobody needs to come back."""
+def endpoint_of(session: Any) -> str | None:
+    """Host and port of a session's server; None where this Spark does not tell."""
+    try:
+        return str(session.client._builder.endpoint)  # noqa: SLF001 - there is no public way
+    except AttributeError:
+        return None
 
-    def quietly() -> None:
+
+def _known_bus(session: Any) -> Any:
+    """The client's own listener bus, if it is built as we know it; else None."""
+    bus = getattr(session.streams, "_sqlb", None)
+    parts = ("_listener_bus", "_execution_thread", "_lock", "remove")
+    return bus if all(hasattr(bus, part) for part in parts) else None
+
+
+class _Errand(threading.Thread):
+    """Work on a daemon thread that nobody needs to come back."""
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        super().__init__(name=f"streamgauge-{name}", daemon=True)
+        self._work = work
+
+    def run(self) -> None:
         with suppress(Exception):  # the next round finds what is wrong
-            work()
+            self._work()
 
-    thread = threading.Thread(target=quietly, name=name, daemon=True)
-    thread.start()
-    return thread
+    def begin(self, seconds: float) -> None:
+        """Start it, and give it so many seconds.
+
+        At exit no thread can be started from Python 3.12 on; the work is done here then, in the
+        watchdog's thread, for which nobody waits any more.
+        """
+        try:
+            self.start()
+        except RuntimeError:
+            self.run()
+        else:
+            self.join(seconds)
 
 
 def _status(query: Any) -> Mapping[str, Any] | None:

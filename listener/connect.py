@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import manners
-from .client import LISTENER_CLEARED, SESSION_DEAD, Client
+from .client import LISTENER_CLEARED, SESSION_DEAD, Client, endpoint_of
 from .driver import ApplicationStopped, phase_of
 from .looks import Details, Gone, Sighting, Tick, Unseen
 from .query import Query
@@ -48,7 +48,7 @@ class ConnectDriver:
         """Look at a session from now on. Any thread; waits a little for a first answer."""
         known = next((c for c in self._clients if c.session is session), None)
         if known is not None:
-            known.left = known.removed = False
+            known.left = known.removed = known.parting = False
             known.listener = listener
             return known
         client = Client(session, listener, self._clock)
@@ -57,6 +57,11 @@ class ConnectDriver:
         self._wake()
         return client
 
+    def part(self, session: Any) -> None:
+        """The application is about to stop a session: the next `drain` is for that one. Any thread."""
+        for client in self._clients:
+            client.parting = client.parting or client.session is session
+
     def leave(self, session: Any) -> bool:
         """The application has stopped a session by itself; whether there is another. Any thread."""
         for client in self._clients:
@@ -64,14 +69,19 @@ class ConnectDriver:
                 client.left = True
         return any(not client.left for client in self._clients)
 
+    def close(self) -> None:
+        """At the agent's end: hear of no more sessions."""
+        manners.hear_of_sessions(None)
+
     def skip_farewells(self) -> None:
         """Have the client not wait at exit for servers that don't answer. Never waits."""
-        answering = {id(client.session) for client in self._clients if client.answers}
-        known = [client.session for client in self._clients]
+        lost = [client.session for client in self._clients if client.unreachable]
+        servers = {endpoint_of(session) for session in lost} - {None}
+        known = {id(client.session) for client in self._clients}
         made = [session for session in (ref() for ref in self._made) if session is not None]
-        for session in (*known, *self._dead, *made):
-            if id(session) not in answering:
-                manners.skip_farewell(session)
+        others = [s for s in made if id(s) not in known and endpoint_of(s) in servers]
+        for session in (*lost, *others, *self._dead):
+            manners.skip_farewell(session)
 
     def _note(self, session: Any) -> None:
         self._made = [*self._made[-_SESSIONS:], weakref.ref(session)]
@@ -112,7 +122,7 @@ class ConnectDriver:
             if not client.session.is_stopped:
                 client.ask(_PATIENCE)
             why = client.blindness()
-            if why is not None and why[0] == LISTENER_CLEARED:
+            if why is not None and why[0] == LISTENER_CLEARED and not client.parting:
                 client.listen(_PATIENCE)
         answer = next((c.answer for c in reversed(here) if c.answer), None)
         return Tick(
@@ -151,10 +161,11 @@ class ConnectDriver:
         self._strikes = {run: n for run, n in self._strikes.items() if run in run_ids}
 
     def drain(self, seconds: float) -> None:
-        """Take our listener off each session that answers, which waits for its last events."""
-        for client in self._clients:
-            if not client.left:
-                client.leave()
+        """Take our listener off the session that parts, or off each; that waits for its last events."""
+        here = [client for client in self._clients if not client.left]
+        parting = [client for client in here if client.parting] or here
+        for client in parting:
+            client.leave(seconds / len(parting))
 
     # ---- one query -------------------------------------------------------------------------
 

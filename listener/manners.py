@@ -1,8 +1,9 @@
 """What a Connect client needs to be able to exit, and how to hear of its new sessions.
 
 Connect's threads are not daemons, and with a dead server they try again for minutes: a process that
-has a listener would not end (spark-facts 10). All that is changed here is private in PySpark; where a
-Spark does not have it, nothing is changed.
+has a listener would not end (spark-facts 10). These are all the changes that are made to PySpark itself
+(docs/connect.md lists them). Each is private there, each is made on its own, and where a Spark
+does not have the place, nothing is changed and nothing is raised.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 _HOOK = "_streamgauge_hook"
-_THREADS = 4
+_POOL = "_release_thread_pool_instance"
+# Spark has one pool for all sessions; tasks for a dead server sit in it for minutes, and those of
+# the application's next session must not wait behind them.
+_THREADS = 32
 
 
 class DaemonPool:
@@ -54,26 +59,6 @@ class DaemonPool:
                 future.set_exception(error)
 
 
-def let_exit() -> None:
-    """Have the threads that a listener brings to a Connect client not hold up its exit."""
-    from pyspark.sql.connect.client import reattach  # noqa: PLC0415 - pyspark is an extra
-    from pyspark.sql.connect.streaming import query  # noqa: PLC0415
-
-    if hasattr(query, "Thread") and not hasattr(query.Thread, _HOOK):
-        query.Thread = _DaemonThread
-    stream: Any = reattach.ExecutePlanResponseReattachableIterator
-    name = "_release_thread_pool_instance"
-    if hasattr(stream, name) and not isinstance(getattr(stream, name), DaemonPool):
-        setattr(stream, name, DaemonPool())
-
-
-def skip_farewell(session: Any) -> None:
-    """Have a client not wait, at exit, for a server that does not answer; it would try for minutes."""
-    farewell = getattr(session.client, "_on_exit", None)
-    if farewell is not None:
-        atexit.unregister(farewell)
-
-
 class _DaemonThread(threading.Thread):
     """The thread on which Connect's client hands out events."""
 
@@ -83,20 +68,54 @@ class _DaemonThread(threading.Thread):
         super().__init__(*args, **{**kwargs, "daemon": True})
 
 
-def hear_of_sessions(made: Callable[[Any], None]) -> None:
+def let_exit() -> None:
+    """Have the threads that a listener brings to a Connect client not hold up its exit."""
+    with suppress(ImportError, AttributeError):
+        from pyspark.sql.connect.streaming import query  # noqa: PLC0415 - pyspark is an extra
+
+        if query.Thread is threading.Thread:  # not where somebody has put another one
+            query.Thread = _DaemonThread
+    with suppress(ImportError, AttributeError):
+        from pyspark.sql.connect.client import reattach  # noqa: PLC0415
+
+        stream: Any = reattach.ExecutePlanResponseReattachableIterator
+        if not isinstance(getattr(stream, _POOL), DaemonPool):
+            setattr(stream, _POOL, DaemonPool())
+
+
+def skip_farewell(session: Any) -> None:
+    """Have a client not wait, at exit, for a server that does not answer; it would try for minutes."""
+    farewell = getattr(session.client, "_on_exit", None)
+    if farewell is not None:
+        atexit.unregister(farewell)
+
+
+_told_of_sessions: Callable[[Any], None] | None = None
+
+
+def hear_of_sessions(made: Callable[[Any], None] | None) -> None:
     """Have `made` called with each Connect session this process makes from now on, in its thread.
 
-    The session is not complete then: `made` may note it and nothing else, and must not raise. A
-    later call takes the place of an earlier one.
+    The session is not complete then: `made` may note it and nothing else. A later call takes the
+    place of an earlier one; None ends it.
     """
-    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
+    global _told_of_sessions  # noqa: PLW0603 - one a process, as the agent is
+    _told_of_sessions = made
+    with suppress(ImportError, AttributeError):
+        from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
 
-    init = getattr(SparkSession.__init__, _HOOK, SparkSession.__init__)
+        if not hasattr(SparkSession.__init__, _HOOK):
+            SparkSession.__init__ = _then_tell(SparkSession.__init__)
 
+
+def _then_tell(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
     def init_and_tell(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        made(self)
+        told = _told_of_sessions
+        if told is not None:
+            with suppress(Exception):  # the application must not notice
+                told(self)
 
-    setattr(init_and_tell, _HOOK, init)
-    SparkSession.__init__ = init_and_tell
+    setattr(init_and_tell, _HOOK, True)
+    return init_and_tell

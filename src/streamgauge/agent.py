@@ -208,8 +208,8 @@ class Agent(Guarded):
         deadline = time.monotonic() + _EXIT_SECONDS
         if self.closed or os.getpid() != self._pid:  # a forked child has none of our threads
             return
-        self._following.skip_farewells()
         self.flush()
+        self._following.skip_farewells()
         self.lose_all(why)
         if self.config.linger_seconds and self.server:
             self.server.await_scrape(self.config.linger_seconds)
@@ -226,6 +226,7 @@ class Agent(Guarded):
                 Agent._shared = None
         deadline = time.monotonic() + seconds
         self._watchdog.close()
+        self._following.close()
         if self._checkpoints:
             self._checkpoints.close()
         self.inbox.close()

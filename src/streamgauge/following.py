@@ -37,7 +37,7 @@ class Following:
             stopped()
             self._lose_all("the Spark application was stopped")
 
-        self._hook(context, after)
+        self._hook(context, lambda: None, after)
 
     def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
         """Look at a Connect session from now on, and at the one that takes its place."""
@@ -48,7 +48,9 @@ class Following:
         answer = driver.add(session, listener).answer
         if answer is not None:
             self._name(answer.app_name)
-        self._hook(session, lambda: self._session_stopped(driver, session))
+        self._hook(
+            session, lambda: driver.part(session), lambda: self._session_stopped(driver, session)
+        )
 
     def skip_farewells(self) -> None:
         """At exit: have no client wait for a server that does not answer."""
@@ -56,16 +58,26 @@ class Following:
         if isinstance(driver, ConnectDriver):
             self._attempt("exit", driver.skip_farewells)
 
+    def close(self) -> None:
+        """The agent has ended."""
+        driver = self._watchdog.driver
+        if isinstance(driver, ConnectDriver):
+            self._attempt("exit", driver.close)
+
     def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
         if not driver.leave(session):
             self._lose_all("the application stopped its Connect session")
 
-    def _hook(self, stoppable: Any, after: Callable[[], None]) -> None:
+    def _hook(self, stoppable: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
+        def flush() -> None:
+            before()
+            self._flush()
+
         self._attempt(
             "bridge",
             lambda: hook_stop(
                 stoppable,
-                lambda: self._attempt("bridge", self._flush),
+                lambda: self._attempt("bridge", flush),
                 lambda: self._attempt("bridge", after),
             ),
         )

@@ -94,8 +94,8 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             return
         self._connect = True
         agent = self._start()
+        let_exit()
         try:
-            let_exit()
             agent.follow(session, self, everywhere=self.everywhere)
         except Exception as error:  # noqa: BLE001 - a Connect we don't know: events still come
             agent.complain("bridge", error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import subprocess
 import threading
@@ -49,6 +48,11 @@ class Server:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             return True
         return False
+
+    @property
+    def alive(self):
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
 
     def kill(self):
         """As a crash does: no word to anybody."""
@@ -101,8 +105,3 @@ class Proxy:
                 self._open.wait()
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
-
-
-def server_environment():
-    """What the server must not inherit."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("STREAMGAUGE_")}

@@ -2,6 +2,7 @@
 
 import os
 
+import pyspark
 import pytest
 from harness import commits
 from stage import page, value, wait_for
@@ -154,9 +155,17 @@ def test_wrong_settings_raise_where_they_are_written():
         TelemetryListener(metrics_adress="127.0.0.1:1")
 
 
+@pytest.mark.skipif(not pyspark.__version__.startswith("3."), reason="is about Spark 3.5 alone")
 def test_connect_of_3_5_is_refused_with_the_reason():
-    """It would send the listener to the server; it asks for an id first, and there it ends."""
-    from streamgauge import TelemetryListener
+    """Spark's own client would send the listener to the server; it is told before it does."""
+    from pyspark.sql.connect.session import SparkSession
 
-    with pytest.raises(NotImplementedError, match=r"4\.0 or newer"):
-        TelemetryListener()._init_listener_id()
+    import streamgauge
+
+    session = SparkSession("sc://127.0.0.1:1")  # nobody is asked until something is sent
+    listener = streamgauge.TelemetryListener()
+    refused = pytest.raises(NotImplementedError, match=r"4\.0 or newer")
+    with refused:
+        session.streams.addListener(listener)
+    with refused:
+        streamgauge.attach(session)
