@@ -55,7 +55,7 @@ faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fa
 	$(BIN)/python tests/faults/write_table.py
 
 connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
-	$(BIN)/python -m pytest tests/spark/test_connect.py -m lab
+	$(BIN)/python -m pytest tests/spark/test_connect.py
 
 promtool3: setup  ## the rule tests with a promtool of the 3.x line, built with Go the first time
 	$(BIN)/python -m pytest tests/alerts -m lab

@@ -97,7 +97,7 @@ class ConnectDriver:
             if client.failures and not _is_dead(client):
                 client.ask_through(new[-1])
                 client.ask(_PATIENCE)
-        dead = [client for client in here if _is_dead(client)]
+        dead = [c for c in here if _is_dead(c) or (new and _is_left_behind(c, new[-1]))]
         if not new or not here or not (self.everywhere or len(dead) == len(here)):
             return
         if len(dead) == len(here):
@@ -105,10 +105,10 @@ class ConnectDriver:
         listener = here[-1].listener
         self._clients = [client for client in self._clients if client not in dead]
         self._dead = [*self._dead, *(client.session for client in dead)][-_SESSIONS:]
-        for session in new if self.everywhere else new[-1:]:
-            client = Client(session, listener, self._clock)
-            self._clients = [*self._clients, client]
-            client.listen(_PATIENCE)
+        # The round that follows adds our listener as soon as its server answers, and not before: Spark
+        # would hold the session's bus while it tries, and the application's own `start()` with it.
+        added = [Client(s, listener, self._clock) for s in (new if self.everywhere else new[-1:])]
+        self._clients = [*self._clients, *added]
 
     # ---- the watchdog's questions ----------------------------------------------------------
 
@@ -203,6 +203,11 @@ class ConnectDriver:
             return None
         why = "it is not active any more, and no Terminated event came"
         return Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
+
+
+def _is_left_behind(client: Client, newer: Any) -> bool:
+    """Whether the application has gone on to another server while this one does not answer."""
+    return client.unreachable and endpoint_of(newer) != endpoint_of(client.session)
 
 
 def _is_dead(client: Client) -> bool:

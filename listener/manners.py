@@ -19,6 +19,7 @@ from typing import Any
 
 _HOOK = "_streamgauge_hook"
 _POOL = "_release_thread_pool_instance"
+_FAREWELLS = ("_on_exit", "_cleanup_ml_cache", "_cleanup_ml")  # 4.2 and newer; 4.1; 4.0
 # Spark has one pool for all sessions; tasks for a dead server sit in it for minutes, and those of
 # the application's next session must not wait behind them.
 _THREADS = 32
@@ -85,9 +86,10 @@ def let_exit() -> None:
 
 def skip_farewell(session: Any) -> None:
     """Have a client not wait, at exit, for a server that does not answer; it would try for minutes."""
-    farewell = getattr(session.client, "_on_exit", None)
-    if farewell is not None:
-        atexit.unregister(farewell)
+    for name in _FAREWELLS:
+        farewell = getattr(session.client, name, None)
+        if farewell is not None:
+            atexit.unregister(farewell)
 
 
 _told_of_sessions: Callable[[Any], None] | None = None

@@ -74,6 +74,8 @@ def _hide_frames_before(path: str) -> None:
         own = trace
         while own is not None and own.tb_frame.f_code.co_filename != path:
             own = own.tb_next
-        show(kind, error.with_traceback(own or trace), own or trace)
+        unread = isinstance(error, SyntaxError) and error.filename == path  # nothing of it ran
+        seen = own if own is not None or unread else trace
+        show(kind, error.with_traceback(seen), seen)
 
     sys.excepthook = show_own

@@ -2,11 +2,11 @@
 
 import json
 import re
-import subprocess
 import urllib.request
 
 import pytest
-from stage import Life, feed, program
+from browser import browse
+from stage import Life, feed
 
 
 def _json(agent):
@@ -51,20 +51,3 @@ def test_hostile_name_in_a_real_browser(agent, tmp_path):
     assert "<img src" not in dom
     assert dom.count("<tr>") == 3
     assert dom.count("<rect") >= 40 * 5
-
-
-def browse(url, tmp_path, *flags):
-    """The page as headless Chromium has it after its script ran."""
-    done = subprocess.run(
-        [
-            *(program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
-            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-            *("--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"),
-            *("--virtual-time-budget=6000", *flags, "--dump-dom", url),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=110,
-    )
-    return done.stdout

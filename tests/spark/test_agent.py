@@ -253,26 +253,6 @@ def test_listener_added_late_sees_the_query(listen, rows):
     assert value(samples, "query_starts_total", query="early") == 0
 
 
-def test_continuous_mode_is_seen_as_far_as_it_can_be(listen, spark, tmp_path):
-    """No progress events at all: running, with that said, and never stalled."""
-    listener = listen(silence_seconds=1)
-    stream = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-    query = (
-        stream.writeStream.format("noop")
-        .queryName("endless")
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(continuous="1 second")
-        .start()
-    )
-    wait_for(lambda: _stat(listener, "query_info", query="endless", trigger="continuous") == 1)
-    began = time.monotonic()
-    while time.monotonic() - began < 4:
-        assert not _stat(listener, "query_state", query="endless", state="stalled")
-        time.sleep(0.2)
-    assert _stat(listener, "query_state", query="endless", state="running") == 1
-    assert query.isActive
-
-
 def test_available_now_without_data_ends_well(listen, spark, tmp_path):
     """Only a start and an end are sent; that is not a failure, and says what it did not do."""
     (tmp_path / "in").mkdir()

@@ -1,11 +1,13 @@
 """The same listener over Connect: a real server on loopback, killed, restarted, and cut off."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+from pathlib import Path
 from queue import Empty, Queue
 
 import pytest
@@ -310,6 +312,36 @@ def test_every_session_of_the_client_and_the_end_of_one(app):
     _exits(one)
 
 
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+rows.writeStream.format("noop").queryName("q").trigger(once=True).start().awaitTermination()
+sys.exit(5)
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(200)
+def test_unchanged_job_is_seen_whole(server, tmp_path):
+    """`streamgauge run` attaches to a Connect session as to any other; the status is the job's."""
+    (tmp_path / "job.py").write_text(JOB)
+    tool = str(Path(sys.executable).parent / "streamgauge")
+    done = subprocess.run(
+        [tool, "run", str(tmp_path / "job.py"), f"sc://127.0.0.1:{server.port}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "STREAMGAUGE_METRICS_ADDRESS": "127.0.0.1:0"},
+    )
+    assert done.returncode == 5, done.stderr[-3000:]
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    told = [line["event"] for line in lines if line["event"].startswith("query ")]
+    assert told == ["query started", "query stopped"], done.stderr[-3000:]
+
+
 @pytest.mark.integration
 @pytest.mark.timeout(400)
 def test_connect_with_other_insides_is_still_seen(app):
@@ -400,12 +432,10 @@ def test_server_killed_for_sixty_seconds_is_told_and_its_successor_joined(app, s
     _stay_blind(apps, until)
     server.start()
     for one in apps:
-        one.tell("old = spark")
-        one.tell("spark = SparkSession.builder.remote(url).create()")
-        deadline = time.monotonic() + 30
-        one.tell("query = start('q')")
-        left = deadline - time.monotonic()
-        wait_for(lambda one=one: one.state("q") == "running", left, "running")
+        one.tell("old = spark; spark = SparkSession.builder.remote(url).create()")
+        # gRPC tries the address again when it likes, up to two minutes later; then there is a session.
+        one.tell("query = start('q')", 200)
+        wait_for(lambda one=one: one.state("q") == "running", 30, "running")
         _goes_on(one, "q")
         samples = one.page()
         assert value(samples, "query_active", query="q") == 1

@@ -36,7 +36,9 @@ def _env(tmp_path, port):
     return {"JOB_DIR": str(tmp_path), "STREAMGAUGE_PUSHGATEWAY_URL": f"http://127.0.0.1:{port}"}
 
 
-@pytest.mark.parametrize("end", ["spark.stop()", "sys.exit(3)"])
+@pytest.mark.parametrize(
+    "end", ["sys.exit(3)", pytest.param("spark.stop()", marks=pytest.mark.integration)]
+)
 @pytest.mark.timeout(300)
 def test_available_now_job_is_all_there_afterwards(gateway, tmp_path, end):
     """All batches and rows, though the gateway comes up only when the job is under way."""
