@@ -37,7 +37,7 @@ class Camera(demo_table.PlainTable):
         stalled = [q for q in queries.values() if judge(q, time.time()).state == "stalled"]
         if stalled and "hangs" in told and self.taken_at is None:
             self.taken_at = age
-            console = Console(record=True, width=150, file=io.StringIO())
+            console = Console(record=True, width=124, file=io.StringIO())
             console.print(demo_table.render(queries, age, told))
             svg = console.export_svg(title="make demo")
             svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no outside host

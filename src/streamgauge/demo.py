@@ -103,18 +103,25 @@ def _play(spark: Any, home: Path, args: argparse.Namespace, show: demo_table.Tab
 def _watch(agent: Agent, cast: Cast, seconds: float, show: demo_table.Table) -> None:
     """Redraw until the time is up, and make things happen on the way."""
     began = time.monotonic()
-    page = f"{agent.address}/metrics" if agent.address else "not served: no port is free"
-    show.say(
-        f"Metrics: {page}\n"
-        f"Try:     curl -s {page} | grep query_state\n"
-        f"         point a Prometheus at it; press Ctrl-C to end"
-    )
+    show.say(_invite(agent.address))
     with show:
         while not seconds or time.monotonic() - began < seconds:
             age = time.monotonic() - began
             cast.direct(agent.queries, time.monotonic())
             show.draw(agent.queries, age, cast.told(time.monotonic()))
             time.sleep(0.5)
+
+
+def _invite(address: str | None) -> str:
+    """Where to look, and what to try next."""
+    if address is None:
+        return "Metrics: not served, no port is free. Press Ctrl-C to end."
+    return (
+        f"Metrics:   {address}/metrics\n"
+        f"Live page: {address}/\n"
+        f"Try:       curl -s {address}/metrics | grep query_state\n"
+        f"           point a Prometheus at it; press Ctrl-C to end"
+    )
 
 
 class Cast:
