@@ -111,11 +111,13 @@ def render(queries: Mapping[str, Query], age: float, told: str) -> Any:
     from rich.table import Table as RichTable  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    legend = "  ".join(f"{letter}={name}" for name, (letter, _) in _PHASES.items())
+    legend = Text("batch by phase:")
+    for name, (letter, colour) in _PHASES.items():
+        legend.append("  ").append(letter, style=_painted(colour)).append(f" {name}")
     table = RichTable(
         box=box.ROUNDED,
         title=f"streamgauge · {age:.0f} s · {told}",
-        caption=f"batch by phase: {legend}",
+        caption=legend,
         expand=True,
     )
     for name, right in (
@@ -173,5 +175,11 @@ def _bar(query: Query) -> Any:
         return text
     whole = sum(last.phases.get(name, 0.0) for name in _PHASES) or 1.0
     for name, (letter, colour) in _PHASES.items():
-        text.append(letter * round(_BAR * last.phases.get(name, 0.0) / whole), style=colour)
+        length = round(_BAR * last.phases.get(name, 0.0) / whole)
+        text.append(letter * length, style=_painted(colour))
     return text
+
+
+def _painted(colour: str) -> str:
+    """A piece of a bar; its letter stands for it where there are no colours."""
+    return f"black on {colour}"

@@ -146,7 +146,7 @@ def test_tls_and_password(serve, tmp_path, authority):
     assert "up_here" in _get(f"{server.address}/metrics", right, context)[2]
     wrong = {"Authorization": "Basic " + base64.b64encode(b"prom:guess").decode()}
     for headers in ({}, wrong, {"Authorization": "Basic \xff"}, {"Authorization": "Bearer x"}):
-        for path in ("/metrics", "/", "/-/healthy"):
+        for path in ("/metrics", "/", "/live.json", "/docs", "/-/healthy"):
             with pytest.raises(urllib.error.HTTPError, match="401"):
                 _get(f"{server.address}{path}", headers, context)
 
