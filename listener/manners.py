@@ -13,7 +13,7 @@ import functools
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -25,22 +25,26 @@ _FAREWELLS = ("_on_exit", "_cleanup_ml_cache", "_cleanup_ml")  # 4.2 and newer; 
 _THREADS = 32
 
 
-class DaemonPool:
-    """As much of an executor as Connect's client asks for, on threads that don't outlive the program."""
+class DaemonPool(ThreadPoolExecutor):
+    """Spark's pool as far as Spark can tell, on threads that don't outlive the program.
+
+    A subclass, because Spark looks inside (4.1 asks for `_shutdown`); it starts no threads of its own.
+    """
 
     def __init__(self) -> None:
+        super().__init__(max_workers=_THREADS)
         self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._threads = 0
-        self._idle = 0
+        self._counting = threading.Lock()
+        self._running = 0
+        self._waiting = 0
 
-    def submit(self, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a task run soon; its outcome is in the future that is returned."""
         future: Future[Any] = Future()
         self._tasks.put((future, functools.partial(task, *args, **kwargs)))
-        with self._lock:
-            if self._idle < self._tasks.qsize() and self._threads < _THREADS:
-                self._threads += 1
+        with self._counting:
+            if self._waiting < self._tasks.qsize() and self._running < _THREADS:
+                self._running += 1
                 threading.Thread(target=self._run, name="connect-release", daemon=True).start()
         return future
 
@@ -49,11 +53,11 @@ class DaemonPool:
 
     def _run(self) -> None:
         while True:
-            with self._lock:
-                self._idle += 1
+            with self._counting:
+                self._waiting += 1
             future, task = self._tasks.get()
-            with self._lock:
-                self._idle -= 1
+            with self._counting:
+                self._waiting -= 1
             try:
                 future.set_result(task())
             except BaseException as error:  # noqa: BLE001 - the future carries it, as an executor's does

@@ -97,3 +97,12 @@ def test_farewell_is_taken_off(monkeypatch):
     assert len(registered) == 1
     skip_farewell(session)
     assert registered == []
+
+
+def test_pool_has_what_spark_looks_for_inside():
+    """Connect of 4.1 asks a pool whether it was shut down before it hands it a task."""
+    let_exit()
+    pool = getattr(Stream, POOL)
+    assert pool._shutdown is False
+    pool.shutdown()
+    assert pool.submit(lambda: "still here").result(20) == "still here"
