@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
 from browser import browse
-from stage import wait_for
+from stage import page, value, wait_for
 
 TOOL = str(Path(sys.executable).parent / "streamgauge")
 QUERIES = ("clicks", "late-files", "payments", "sessions")
@@ -104,12 +105,18 @@ def test_whole_story_on_the_screen_and_on_the_live_page(tmp_path):
         wait_for(lambda: "works again" in log.read_text(), 120, "the end of the hang")
         told = log.read_text().index("works again")
         wait_for(lambda: re.search(r"clicks +running", log.read_text()[told:]), 60, "running")
+        with urllib.request.urlopen(f"{address}/metrics", timeout=20) as answer:
+            samples = page(answer.read().decode())
     finally:
         demo.terminate()
         demo.wait(60)
     text = log.read_text()
     assert re.search(r"late-files +idle", text)
-    assert re.search(r"payments +failed", text) or "restarted" in text
+    failed = {("query", "payments"), ("outcome", "failed")}
+    assert sum(n for (_, labels), n in samples.items() if failed <= labels) >= 1
+    assert value(samples, "query_starts_total", query="payments") >= 2
+    assert value(samples, "query_info", query="sessions", state_provider="rocksdb") == 1
+    assert value(samples, "watermark_timestamp_seconds", query="sessions") > 0
     assert "hunter2" not in text
     assert "Traceback" not in text
     for query in QUERIES:
