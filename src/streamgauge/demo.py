@@ -86,6 +86,7 @@ def _play(spark: Any, home: Path, args: argparse.Namespace, show: demo_table.Tab
             "payments": {"team": "money", "tier": "1"},
         },
     )
+    _warm_up(spark, home)
     spark.streams.addListener(listener)
     cast = Cast(spark, home)
     with contextlib.ExitStack() as stack:
@@ -145,13 +146,7 @@ class Cast:
         (self._home / "late").mkdir()
         late = self._spark.readStream.schema("value long").json(str(self._home / "late"))
         self._start(rows.writeStream.foreachBatch(self._write_clicks), "clicks")
-        counted = (
-            rows.withWatermark("timestamp", "10 seconds")
-            .selectExpr("window(timestamp, '5 seconds') as five", "value % 50 as user")
-            .groupBy("five", "user")
-            .count()
-        )
-        self._start(counted.writeStream.format("noop").outputMode("update"), "sessions")
+        self._start(_count(rows).writeStream.format("noop").outputMode("update"), "sessions")
         self._start(late.writeStream.format("noop"), "late-files")
         self._restart_payments()
 
@@ -218,6 +213,23 @@ class Cast:
         self._payments = self._start(
             rows.writeStream.foreachBatch(self._write_payments), "payments"
         )
+
+
+def _count(rows: Any) -> Any:
+    """Something with state and a watermark."""
+    return (
+        rows.withWatermark("timestamp", "10 seconds")
+        .selectExpr("window(timestamp, '5 seconds') as five", "value % 50 as user")
+        .groupBy("five", "user")
+        .count()
+    )
+
+
+def _warm_up(spark: Any, home: Path) -> None:
+    """Have Spark load and compile what it needs: the first batches are slow enough to look hung."""
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    writer = _count(rows).writeStream.format("noop").outputMode("update").trigger(once=True)
+    writer.option("checkpointLocation", str(home / "warm-up")).start().awaitTermination()
 
 
 @contextlib.contextmanager
