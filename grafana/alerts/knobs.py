@@ -26,8 +26,8 @@ class UnknownKnobError(ValueError):
 class Knob:
     """One setting of the rules.
 
-    `per_query` ones can be overridden for a query by the agent, which then exports
-    `streamgauge_alert_threshold{name="<knob>"}`; where that series is absent the default holds.
+    `per_query` ones can be overridden for a query in the agent's settings (`thresholds`), which then
+    exports `streamgauge_alert_threshold{name="<knob>"}`; where that is absent the default holds.
     """
 
     name: str
@@ -175,6 +175,7 @@ KNOBS: tuple[Knob, ...] = (
     Knob("deadman_url", "http://localhost:9099/deadman", "text", "the dead man's switch"),
 )
 
+PER_QUERY = tuple(knob.name for knob in KNOBS if knob.per_query)
 BY_NAME: Mapping[str, Knob] = {knob.name: knob for knob in KNOBS}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 from promtool import RuleTest, rules_of, run
@@ -35,12 +36,12 @@ def iso(at: float) -> str:
 class History:
     """The agent's own fleet and page, fed by hand and scraped every thirty seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.now = 0.0
         self.fleet = Fleet()
         clock = lambda: self.now  # noqa: E731
         self.page = PrometheusExporter(
-            make_config({"app": "shop"}), Stats(), clock=clock, worker_seen_at=clock
+            make_config({"app": "shop", **settings}), Stats(), clock=clock, worker_seen_at=clock
         )
         self.batches = 0
         self.columns: dict[str, list[float | None]] = {}
@@ -151,3 +152,31 @@ def test_page_and_verdict_agree(trouble, stalls, tmp_path):
         else:
             test.expect(HOUR, f'alertname="{alert}"', 0)
         run(tmp_path, STEP, test, rules=rules_of(tmp_path, alert))
+
+
+@pytest.mark.parametrize(
+    ("own", "fires"),
+    [
+        ({}, 1),
+        ({"thresholds": {"freshness_seconds": 2400}}, 0),
+        ({"alerting": False}, 0),
+        ({"team": "search", "tier": "2"}, 1),
+    ],
+)
+def test_settings_of_a_query_reach_its_pages(own, fires, tmp_path):
+    """Threshold, opt-out and owner: from the agent's settings over its page into the shipped rule."""
+    history = History(team="payments", queries={"orders": own})
+    for t in range(0, HOUR + 1, STEP):
+        history.now = float(t)
+        if t < BEGIN:
+            history.batch()
+            history.look(active=False, data=True)
+        else:
+            hang(history, t)
+        history.scrape()
+    alert = "SparkStreamFreshnessBudgetBurn/1h"
+    name, _, variant = alert.partition("/")
+    owner = f'team="{own.get("team", "payments")}",tier="{own.get("tier", "")}"'
+    test = RuleTest(history.series(), STEP)
+    test.expect(HOUR, f'alertname="{name}",variant="{variant}",{owner}', fires)
+    run(tmp_path, STEP, test, rules=rules_of(tmp_path, alert))
