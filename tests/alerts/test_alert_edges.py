@@ -25,6 +25,8 @@ from streamgauge.grafana.alerts.prometheus import Export
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)
 
+# A week of two days: the same comparison in a fraction of the time.
+SHORT_WEEK = Export(Settings({"baseline_window": 2.0 * DAY, "cost_week": 2.0 * DAY}))
 LATE = f"state_rows_dropped_by_watermark_total{SAVE}"
 
 
@@ -34,11 +36,21 @@ def failed(values: Values) -> None:
     verdict(values, "failed")
 
 
-def check(folder, world, alert, at: int, count: int, *, labels: str = "", step: int = 30) -> None:
+def check(
+    folder,
+    world,
+    alert,
+    at: int,
+    count: int,
+    *,
+    labels: str = "",
+    step: int = 30,
+    export: Export | None = None,
+) -> None:
     """At `at`, this many alerts of the name fire."""
     test = RuleTest(input_series(world, at, step), step)
     test.expect(at, f'alertname="SparkStream{alert}"{labels}', count)
-    run(folder, step, test, rules=rules_of(folder, f"SparkStream{alert}"))
+    run(folder, step, test, rules=rules_of(folder, f"SparkStream{alert}", export))
 
 
 def test_failed_query_pages_after_its_driver_is_gone(tmp_path):
@@ -150,7 +162,7 @@ def test_query_can_override_a_threshold(tmp_path):
 
 def test_more_load_is_not_a_higher_cost(tmp_path):
     """Twice the rows in twice the time: longer batches, but no slower code."""
-    begin = 7 * DAY + 12 * HOUR
+    begin = 2 * DAY + 12 * HOUR
 
     def world(t: int) -> Values:
         values = healthy(t)
@@ -159,21 +171,21 @@ def test_more_load_is_not_a_higher_cost(tmp_path):
         return values
 
     at = begin + 2 * HOUR
-    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300)
-    check(tmp_path, world, "BatchDurationRegression", at, 1, step=300)
+    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300, export=SHORT_WEEK)
+    check(tmp_path, world, "BatchDurationRegression", at, 1, step=300, export=SHORT_WEEK)
 
 
 def test_less_load_is_not_a_higher_cost(tmp_path):
     """A tenth of the rows in the same time costs more a row, and is nobody's fault."""
-    begin = 7 * DAY + 12 * HOUR
+    begin = 2 * DAY + 12 * HOUR
 
     def world(t: int) -> Values:
         lost = 0.9 * (healthy(max(0, t - begin))["input_rows_total"] or 0)
         return {**healthy(t), "input_rows_total": (healthy(t)["input_rows_total"] or 0) - lost}
 
     at = begin + 2 * HOUR
-    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300)
-    check(tmp_path, world, "ThroughputDrop", at, 0, step=300)
+    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300, export=SHORT_WEEK)
+    check(tmp_path, world, "ThroughputDrop", at, 0, step=300, export=SHORT_WEEK)
 
 
 def test_watermark_that_was_never_set_is_stuck(tmp_path):

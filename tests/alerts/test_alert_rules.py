@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from promtool import RULES, RuleTest, build_promtool3, rules_of, run
-from rule_scenarios import SCENARIOS, Scenario
+from promtool import RULES, RuleTest, promtool3, rules_of, run
+from rule_scenarios import SCENARIOS, SHORT_WEEKS, Scenario, marked
 from rule_worlds import HOUR, healthy, input_series
 
 # Promtool is quick, but not on a machine that does something else.
@@ -32,36 +32,28 @@ def play(scenario: Scenario, folder: Path, slack: int = 0) -> None:
         test.expect(scenario.fires - scenario.step - slack, chosen, 0)
         test.expect(scenario.fires + slack, chosen, 1)
         test.expect(over, chosen, 0)
-    name = "SparkStream" + scenario.alert.partition("/")[0]
-    run(folder, scenario.step, test, rules=rules_of(folder, name))
+    rules = rules_of(folder, f"SparkStream{scenario.alert}", scenario.export)
+    run(folder, scenario.step, test, rules=rules)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+@pytest.mark.parametrize("scenario", marked(*SCENARIOS, *SHORT_WEEKS))
 def test_alert_fires_in_time_and_resolves(scenario, tmp_path):
     """Silent just before, firing with its owner at its time, over after; extra labels or not."""
     play(scenario, tmp_path)
 
 
-@pytest.fixture(scope="session")
-def promtool3():
-    """A promtool of the 3.x line, built once from the Go module proxy."""
-    return build_promtool3()
-
-
-@pytest.mark.lab
-@pytest.mark.timeout(1800)
+@pytest.mark.integration
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
-def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, promtool3, monkeypatch):
+def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, monkeypatch):
     """On 3.x too, where ranges are open on the left: within one evaluation of the same time."""
-    monkeypatch.setenv("PROMTOOL", promtool3)
+    monkeypatch.setenv("PROMTOOL", promtool3())
     play(scenario, tmp_path, slack=scenario.step)
 
 
-@pytest.mark.lab
-@pytest.mark.timeout(1800)
-def test_rules_are_clean_for_prometheus_3(promtool3):
+@pytest.mark.integration
+def test_rules_are_clean_for_prometheus_3():
     """The newer promtool has nothing to say about the rule file."""
-    command = [promtool3, "check", "rules", "--lint=all", "--lint-fatal", str(RULES)]
+    command = [promtool3(), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

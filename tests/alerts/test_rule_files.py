@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 from promtool import ROOT, RULES, RuleTest, annotations_of, program, promtool, rules_of, run_raw
-from rule_scenarios import SCENARIOS
-from rule_worlds import DAY, input_series
+from rule_scenarios import SCENARIOS, SHORT_WEEKS, marked
+from rule_worlds import input_series
 
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
@@ -163,9 +163,6 @@ def test_conditional_series_are_those_the_rules_use():
 
 # Series that another part of the agent will bring; the rules are silent without them.
 AWAITED = {
-    "streamgauge_alert_threshold",
-    "streamgauge_checkpoint_resets_total",
-    "streamgauge_checkpoint_shared",
     "streamgauge_source_lag_seconds",
     "streamgauge_source_retention_headroom_seconds",
 }
@@ -175,7 +172,7 @@ def test_rules_ask_only_for_series_that_the_agent_has():
     """Every series in a rule is in the agent's own table; a typo would be silence for ever."""
     have = {metric.full_name for metric in METRICS.values()}
     have |= {f"{name}{suffix}" for name in list(have) for suffix in ("_sum", "_count", "_bucket")}
-    assert set(needed_series(Export())) - have <= AWAITED
+    assert set(needed_series(Export())) - have == AWAITED
 
 
 def test_selector_reaches_every_series():
@@ -189,13 +186,7 @@ def test_selector_reaches_every_series():
         assert ":max{env" not in expr
 
 
-def _marked(scenario):
-    """Scenarios of a week take long; their annotations are rendered with the integration tests."""
-    marks = [pytest.mark.integration] if scenario.fires > 2 * DAY else []
-    return pytest.param(scenario, id=scenario.name, marks=marks)
-
-
-@pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in SCENARIOS])
+@pytest.mark.parametrize("scenario", marked(*SCENARIOS, *SHORT_WEEKS))
 def test_annotations_speak_of_this_query(scenario, tmp_path):
     """The page names the query and the application, leaves no template open, and links to both."""
     name = "SparkStream" + scenario.alert.partition("/")[0]
@@ -210,7 +201,8 @@ def test_annotations_speak_of_this_query(scenario, tmp_path):
             }
         ],
     }
-    done = run_raw(tmp_path, scenario.step, [group], rules_of(tmp_path, name))
+    rules = rules_of(tmp_path, f"SparkStream{scenario.alert}", scenario.export)
+    done = run_raw(tmp_path, scenario.step, [group], rules)
     pages = [page for page in annotations_of(done.stdout + done.stderr) if "summary" in page]
     assert pages, done.stdout + done.stderr
     for page in pages:

@@ -174,7 +174,9 @@ class Stage:
             .option("checkpointLocation", str(self.folder / f"checkpoint-{home}"))
             .outputMode("append" if self.plan["kind"] == "plain" else "update")
         )
-        return writer.trigger(**self.plan["trigger"]).start()
+        query = writer.trigger(**self.plan["trigger"]).start()
+        self.say(f"started {name}")
+        return query
 
     def share(self) -> Any:
         """Start a second query on the checkpoint that the first has just made, still empty."""

@@ -11,13 +11,19 @@ from streamgauge.grafana.alerts.documents import replace_part
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "artifacts" / "faults.jsonl"
-HEAD = "| fault | must page | may warn | paged | warned | seconds to page | false pages |"
+HEAD = (
+    "| fault | must page | must warn | may warn | paged | warned | seconds to page | false pages |"
+)
 
 
 def table(results: list[dict[str, Any]]) -> str:
     """The results as Markdown; of several runs of one fault the last counts."""
     newest = {result["fault"]: result for result in results}
-    rows = [HEAD, "|---|---|---|---|---|---|---|", *(_row(result) for result in newest.values())]
+    rows = [
+        HEAD,
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(result) for result in newest.values()),
+    ]
     missed = sum(len(set(r["pages"]) - set(r["paged"])) for r in newest.values())
     false = sum(r["false_pages"] for r in newest.values())
     due = sum(len(r["pages"]) for r in newest.values())
@@ -37,7 +43,8 @@ def _row(result: dict[str, Any]) -> str:
     if result["seconds"] is not None and result["pages"]:
         most = f" ({result['allowed']:.1f})" if result["allowed"] is not None else ""
         seconds = f"{result['seconds']:.1f}{most}"
-    cells = (names("pages"), names("warns"), names("paged"), names("warned"), seconds)
+    expected = (names("pages"), names("warns"), names("may_warn"))
+    cells = (*expected, names("paged"), names("warned"), seconds)
     return f"| {result['fault']} | {' | '.join(cells)} | {result['false_pages']} |"
 
 
