@@ -42,7 +42,7 @@ def bring(name: str) -> None:
         raise Missing(f"{name} is built with Go 1.25 or newer; `apt-get install golang` brings it")
     say(f"{name} from the Go module proxy; some minutes, once")
     os.environ |= {"GOMODCACHE": str(CACHE / "mod"), "GOCACHE": str(CACHE / "cache")}
-    os.environ |= {"GOFLAGS": "-modcacherw -buildvcs=false", "CGO_ENABLED": "0"}
+    os.environ |= {"GOFLAGS": "-modcacherw -buildvcs=false", "CGO_ENABLED": "0", "GOWORK": "off"}
     CACHE.mkdir(parents=True, exist_ok=True)
     source = Path(json.loads(run("go", "mod", "download", "-json", module, cwd=CACHE))["Dir"])
     program.parent.mkdir(exist_ok=True)

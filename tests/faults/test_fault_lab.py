@@ -293,8 +293,8 @@ def _with_a_week(lab: Lab) -> None:
     lab.restart_prometheus(history=write_history(series, labels, week, 60.0, 2.0))
 
 
-# A batch every four seconds, whatever happens: 160 rows of 10 ms each.
-STEADY = {"seconds_per_row": 0.01, "trigger": {"processingTime": "4 seconds"}}
+# A batch every six seconds, whatever happens: 240 rows of 10 ms each.
+STEADY = {"seconds_per_row": 0.01, "trigger": {"processingTime": "6 seconds"}}
 
 
 @pytest.mark.lab
