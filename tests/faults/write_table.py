@@ -27,12 +27,26 @@ def table(results: list[dict[str, Any]]) -> str:
     missed = sum(len(set(r["pages"]) - set(r["paged"])) for r in newest.values())
     false = sum(r["false_pages"] for r in newest.values())
     due = sum(len(r["pages"]) for r in newest.values())
+    late = sum(r["seconds"] > r["allowed"] for r in newest.values() if r["pages"])
+    wrong = sum(not _as_expected(result) for result in results)
     summary = (
-        f"{len(newest)} faults, {due} pages due, {due - missed} came, {false} false."
-        " Of a fault that ran several times the last run is shown. Seconds are of the lab, where an hour"
-        " of the rules takes a minute; in brackets the most that was allowed."
+        f"{len(newest)} faults, {due} pages due, {due - missed} came, {late} late, {false} false."
+        f" Of {len(results)} runs of them {wrong} went otherwise than expected; of a fault that ran several"
+        " times the last run is shown. Seconds are of the lab, where an hour of the rules takes a minute;"
+        " in brackets the most that was allowed."
     )
     return "\n".join([summary, "", *rows])
+
+
+def _as_expected(result: dict[str, Any]) -> bool:
+    """Every page and warning that had to come came, in time, and nothing else did."""
+    paged, warned = set(result["paged"]), set(result["warned"])
+    in_time = not result["pages"] or result["seconds"] <= result["allowed"]
+    return (
+        paged == set(result["pages"])
+        and set(result["warns"]) <= warned <= {*result["warns"], *result["may_warn"]}
+        and in_time
+    )
 
 
 def _row(result: dict[str, Any]) -> str:
