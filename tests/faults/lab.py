@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -409,3 +410,22 @@ _WEBHOOKS = {"pager_url": "page", "ticket_url": "ticket", "deadman_url": "deadma
 def allowed_seconds(lab: Lab, window: float) -> float:
     """Time from fault to page: the alert's own window, two evaluations, a scrape, and the wait."""
     return window + 2 * lab.knob("evaluation_interval") + SCRAPE + lab.knob("group_wait")
+
+
+def paged(
+    lab: Lab,
+    result: Result,
+    window: float,
+    begun: Callable[[], float] | None = None,
+    deadline: float = 120,
+) -> Result:
+    """Wait for the page of a fault that is in, and note how long it took and might have taken.
+
+    `begun` tells, once the page is there, when what the alert is about began: some time after the
+    fault, since a stop, a start or a batch takes its time. The alert's window counts from there.
+    """
+    page = lab.wait_page(result.pages[0], deadline)
+    result.seconds = page["at"] - lab.broken_at
+    later = begun() - lab.broken_at if begun else 0.0
+    result.allowed = later + allowed_seconds(lab, window)
+    return result

@@ -6,13 +6,11 @@ and one stack serve them all; each fault runs a query of its own.
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable
 
 import pytest
 from history import write_history
-from lab import SCRAPE, Lab, Result, allowed_seconds
+from lab import SCRAPE, Lab, Result, allowed_seconds, paged
 
 LOOK = 0.25  # the agent looks at the driver so often here
 BEAT = 2.0  # the worker's own pulse and the look that finds out, which are not scaled
@@ -107,25 +105,6 @@ def test_killed_driver_with_five_queries_is_one_page(lab: Lab):
 
 
 # ---- the rest --------------------------------------------------------------------------------
-
-
-def paged(
-    lab: Lab,
-    result: Result,
-    window: float,
-    begun: Callable[[], float] | None = None,
-    deadline: float = 120,
-) -> Result:
-    """Wait for the page of a fault that is in, and note how long it took and might have taken.
-
-    `begun` tells, once the page is there, when what the alert is about began: some time after the
-    fault, since a stop, a start or a batch takes its time. The alert's window counts from there.
-    """
-    page = lab.wait_page(result.pages[0], deadline)
-    result.seconds = page["at"] - lab.broken_at
-    later = begun() - lab.broken_at if begun else 0.0
-    result.allowed = later + allowed_seconds(lab, window)
-    return result
 
 
 def warned(lab: Lab, fault: str, *alerts: str) -> None:
@@ -375,24 +354,3 @@ def test_prometheus_away_for_a_while_is_silent(lab: Lab):
     lab.restart_prometheus(away=20 * 60 * lab.scale)
     lab.settle(minutes=10)
     lab.kept(Result("Prometheus itself down for a while"))
-
-
-# ---- the whole driver ------------------------------------------------------------------------
-
-
-@pytest.mark.lab
-def test_crash_loop_of_the_driver_is_one_page(tmp_path):
-    """Each driver is killed soon after its first batch: no counter survives, the loop is seen."""
-    with Lab(tmp_path, scale=1 / 4) as lab:
-        lab.begin("crashing", batches=1)
-        lab.broken_at = time.time()
-        for _ in range(2):
-            lab.kill()
-            lab.start_driver()
-            began = time.time()
-            lab.wait_number(lab.of("query_started_timestamp_seconds"), began, deadline=200)
-        result = Result("a crash loop of the whole driver", ["RestartLoop"])
-        paged(lab, result, window=0.0, begun=lambda: lab.said("started crashing")[2])
-        assert time.time() - lab.broken_at < lab.knob("restart_window")
-        lab.kept(result)
-    shutil.rmtree(tmp_path / "prometheus-data")
