@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from promtool import RULES, RuleTest, promtool3, rules_of, run
+from promtool import RULES, RuleTest, annotations_of, promtool3, rules_of, run, run_raw
 from rule_scenarios import SCENARIOS, SHORT_WEEKS, Scenario, marked
 from rule_worlds import HOUR, healthy, input_series
 
@@ -20,8 +22,12 @@ def matchers(scenario: Scenario) -> str:
     return f'alertname="SparkStream{name}",variant="{variant}",{scenario.labels}'
 
 
-def play(scenario: Scenario, folder: Path, slack: int = 0) -> None:
-    """Silent just before, firing with its owner at its time, over after; extra labels or not."""
+def play(scenario: Scenario, folder: Path, slack: int = 0) -> list[str]:
+    """Silent just before, firing with its owner at its time, over after; extra labels or not.
+
+    Returns the annotations of the pages. Promtool prints them only when something else was expected,
+    so something else is; what it says of expressions is what fails the test.
+    """
     over = scenario.over + slack
     plain = input_series(scenario.world, over, scenario.step)
     extra = ',pod="driver-1",cluster="eu"'
@@ -32,14 +38,39 @@ def play(scenario: Scenario, folder: Path, slack: int = 0) -> None:
         test.expect(scenario.fires - scenario.step - slack, chosen, 0)
         test.expect(scenario.fires + slack, chosen, 1)
         test.expect(over, chosen, 0)
+    wrong = {
+        "eval_time": f"{scenario.fires + slack}s",
+        "alertname": "SparkStream" + scenario.alert.partition("/")[0],
+        "exp_alerts": [{"exp_labels": {"wrong": "on purpose"}}],
+    }
+    group = {**test.as_dict(), "alert_rule_test": [wrong]}
     rules = rules_of(folder, f"SparkStream{scenario.alert}", scenario.export)
-    run(folder, scenario.step, test, rules=rules)
+    done = run_raw(folder, scenario.step, [group], rules)
+    said = done.stdout + done.stderr
+    assert "expr:" not in said, said
+    pages = [page for page in annotations_of(said) if "summary" in page]
+    assert len(pages) == 2, said
+    return pages
 
 
 @pytest.mark.parametrize("scenario", marked(*SCENARIOS, *SHORT_WEEKS))
-def test_alert_fires_in_time_and_resolves(scenario, tmp_path):
-    """Silent just before, firing with its owner at its time, over after; extra labels or not."""
-    play(scenario, tmp_path)
+def test_alert_fires_in_time_speaks_of_its_query_and_resolves(scenario, tmp_path):
+    """Fires when it must; names query and application, leaves no template open, links to both."""
+    name = "SparkStream" + scenario.alert.partition("/")[0]
+    for page in play(scenario, tmp_path):
+        app = "noisy" if "noisy" in page else "shop"
+        assert "<no value>" not in page
+        assert "error expanding template" not in page
+        assert f'runbook_url="docs/runbooks/{name}.md"' in page
+        assert f"var-job=spark&var-app={app}" in page
+        assert re.search(rf"trace_url=.+{app}", page)
+
+
+def test_firing_check_can_fail(tmp_path):
+    """A page that comes one evaluation late is seen."""
+    late = replace(SCENARIOS[0], fires=SCENARIOS[0].fires - SCENARIOS[0].step)
+    with pytest.raises(AssertionError, match="SparkStreamQueryFailed"):
+        play(late, tmp_path)
 
 
 @pytest.mark.integration

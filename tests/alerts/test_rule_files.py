@@ -7,9 +7,8 @@ import re
 import subprocess
 
 import pytest
-from promtool import ROOT, RULES, RuleTest, annotations_of, program, promtool, rules_of, run_raw
-from rule_scenarios import SCENARIOS, SHORT_WEEKS, marked
-from rule_worlds import input_series
+from promtool import ROOT, RULES, program, promtool
+from rule_scenarios import SCENARIOS
 
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
@@ -192,34 +191,6 @@ def test_selector_reaches_every_series():
         for name, brace in re.findall(r"(?<![\w:\"|])(streamgauge_\w+)(\{env=\"prod\")?", expr):
             assert brace, f"{name} in {alert.key}"
         assert ":max{env" not in expr
-
-
-@pytest.mark.parametrize("scenario", marked(*SCENARIOS, *SHORT_WEEKS))
-def test_annotations_speak_of_this_query(scenario, tmp_path):
-    """The page names the query and the application, leaves no template open, and links to both."""
-    name = "SparkStream" + scenario.alert.partition("/")[0]
-    series = input_series(scenario.world, scenario.fires, scenario.step)
-    group = {
-        **RuleTest(series, scenario.step).as_dict(),
-        "alert_rule_test": [
-            {
-                "eval_time": f"{scenario.fires}s",
-                "alertname": name,
-                "exp_alerts": [{"exp_labels": {"wrong": "on purpose"}}],
-            }
-        ],
-    }
-    rules = rules_of(tmp_path, f"SparkStream{scenario.alert}", scenario.export)
-    done = run_raw(tmp_path, scenario.step, [group], rules)
-    pages = [page for page in annotations_of(done.stdout + done.stderr) if "summary" in page]
-    assert pages, done.stdout + done.stderr
-    for page in pages:
-        assert "<no value>" not in page
-        assert "error expanding template" not in page
-        assert "shop" in page
-        assert f'runbook_url="docs/runbooks/{name}.md"' in page
-        assert "var-job=spark&var-app=shop" in page
-        assert re.search(r"trace_url=.+shop", page)
 
 
 def test_knob_names_are_unique():
