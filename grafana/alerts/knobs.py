@@ -45,6 +45,7 @@ KNOBS: tuple[Knob, ...] = (
     # ---- how the rules run
     _seconds("evaluation_interval", 30, "how often the rules are evaluated"),
     _seconds("memory_window", DAY, "how long a driver that is gone is remembered, and paged for"),
+    _seconds("seen_window", MINUTE, "how long what was scraped once is there for the rules to see"),
     _seconds("rate_window", 15 * MINUTE, "window of rates and of means over batches"),
     _seconds(
         "cause_keep", MINUTE, "how long a cause outlives its end, so that no symptom pages after it"

@@ -111,6 +111,26 @@ def test_restarts_inside_one_driver_are_counted(tmp_path):
     check(tmp_path, world, "RestartLoop", BEGIN + 2 * MINUTE, 1)
 
 
+@pytest.mark.parametrize(
+    ("alert", "every", "after"),
+    [("RestartLoop", 5 * MINUTE, 11 * MINUTE), ("QueryVanished", DAY, 7 * MINUTE)],
+)
+def test_driver_that_dies_between_two_evaluations_is_seen(alert, every, after, tmp_path):
+    """The rules run every thirty seconds; a driver that was scraped once must not slip through."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        age = (t - BEGIN) % every
+        values["query_started_timestamp_seconds"] = t - age
+        if t < BEGIN or age != 15:
+            gone(values)
+        return values
+
+    test = RuleTest(input_series(world, BEGIN + after, 15), 15)
+    test.expect(BEGIN + after, f'alertname="SparkStream{alert}",team="payments"', 1)
+    run(tmp_path, 30, test, rules=rules_of(tmp_path, f"SparkStream{alert}"))
+
+
 def test_blind_agent_is_not_called_a_stalled_query(tmp_path):
     """No events because the listener is gone: that is the agent's fault, and said so."""
 
