@@ -13,7 +13,7 @@ from lab import Lab, Result, paged
 @pytest.mark.timeout(600)
 def test_crash_loop_of_the_driver_is_one_page(tmp_path):
     """Each driver is killed soon after its first batch: no counter survives, the loop is seen."""
-    with Lab(tmp_path, scale=1 / 4) as lab:
+    with Lab(tmp_path, scale=1 / 2) as lab:
         lab.begin("crashing", batches=1)
         lab.broken_at = time.time()
         for _ in range(2):
