@@ -31,8 +31,8 @@ def table(results: list[dict[str, Any]]) -> str:
     wrong = sum(not _as_expected(result) for result in results)
     summary = (
         f"{len(newest)} faults, {due} pages due, {due - missed} came, {late} late, {false} false."
-        f" Of {len(results)} runs of them {wrong} went otherwise than expected; of a fault that ran several"
-        " times the last run is shown. Seconds are of the lab, where an hour of the rules takes a minute;"
+        f" {len(results)} runs came to their end, {wrong} of them otherwise than expected; of a fault that ran"
+        " several times the last run is shown. Seconds are of the lab, where an hour of the rules takes a minute;"
         " in brackets the most that was allowed."
     )
     return "\n".join([summary, "", *rows])
