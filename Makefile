@@ -29,7 +29,7 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 	$(BIN)/python -m pytest $(PYTEST) tests/faults -m "not integration and not lab"
 	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab"
 
-setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go; again at no cost
+setup-integration: setup  ## what else the integration tests need: Jaeger and promtool 3.x, built with Go; again at no cost
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_integration.py
 
@@ -51,14 +51,15 @@ rules: setup  ## write the alert rules, the Alertmanager example and the runbook
 
 faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fault after the other
 	rm -f artifacts/faults.jsonl
-	$(BIN)/python -m pytest tests/faults -m lab
+	$(BIN)/python -m pytest tests/faults
 	$(BIN)/python tests/faults/write_table.py
 
 connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
 	$(BIN)/python -m pytest tests/spark/test_connect.py
 
 promtool3: setup  ## the rule tests with a promtool of the 3.x line, built with Go the first time
-	$(BIN)/python -m pytest tests/alerts -m lab
+	@$(PYTHON) scripts/setup_integration.py promtool3
+	$(BIN)/python -m pytest tests/alerts -m integration -k prometheus_3
 
 forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
 	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md

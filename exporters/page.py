@@ -24,7 +24,11 @@ _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
-_STAYS_AFTER_FAILURE = ("query_info", "query_started_timestamp_seconds")
+# The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
+_STAYS_AFTER_FAILURE = (
+    *("query_info", "query_started_timestamp_seconds"),
+    *("alerting_enabled", "query_expected"),
+)
 
 
 class Page:
@@ -145,7 +149,7 @@ class Page:
     def publish(self, query: Query) -> None:
         """Make what was written readable, all at once."""
         self.query = query
-        counted = len(self._counters) + len(self._gauges)
+        counted = len(self._counters) + len(self._gauges) + len(self._settings.thresholds)
         self._budget.take(counted - self._counted)
         self._counted = counted
         values = {**self._counters, **self._gauges, **self._standing(query)}
@@ -189,6 +193,8 @@ class Page:
             (name, ()): value for name, value in standing.items() if value is not None
         }
         found["query_info", info_of(query, self._settings)] = 1.0
+        for name, value in self._settings.thresholds.items():
+            found["alert_threshold", (name,)] = value
         return {**found, **dict(_checkpoint(query))}
 
     def shrink(self) -> None:

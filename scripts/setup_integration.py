@@ -1,10 +1,15 @@
-"""Bring what the integration tests need beyond `scripts/setup.py`: a trace store.
+"""Bring what the integration tests need beyond `scripts/setup.py`: a trace store, a newer promtool.
 
-Jaeger v2, built from the Go module proxy. Its v2 releases carry no module of their own; the module's
-v1.76.0 holds `cmd/jaeger`, which is Jaeger 2.13. `go install` refuses a module with replacements, so
-it is built as the main module. Its web pages are no part of the module: the binary serves a
-placeholder, and its API, which is what the tests ask, in full. Takes ten minutes of processor
-time and 3 GB while it builds; 85 MB stay. Run again, it costs nothing.
+    python3 scripts/setup_integration.py [jaeger] [promtool3]      default: both
+
+Both are built from the Go module proxy, with one cache, which goes when they are there. `go install`
+refuses a module with replacements, so each is built as the main module. Run again, it costs nothing.
+
+- Jaeger v2. Its v2 releases carry no module of their own; the module's v1.76.0 holds `cmd/jaeger`,
+  which is Jaeger 2.13. Its web pages are no part of the module: the binary serves a placeholder, and
+  its API, which is what the tests ask, in full. Takes ten minutes of processor time and 3 GB while it
+  builds; 85 MB stay.
+- promtool of Prometheus 3.12, beside the 2.42 of Debian: the rules must behave the same on both.
 """
 
 from __future__ import annotations
@@ -18,32 +23,48 @@ from pathlib import Path
 
 from setup import PROGRAMS, Missing, digest, run, say
 
-JAEGER = "github.com/jaegertracing/jaeger@v1.76.0"
+CACHE = PROGRAMS / "go"
+# Name of the program here, the module, and the package in it.
+BUILT = {
+    "jaeger": ("github.com/jaegertracing/jaeger@v1.76.0", "./cmd/jaeger"),
+    "promtool3": ("github.com/prometheus/prometheus@v0.312.0", "./cmd/promtool"),
+}
 
 
-def bring_jaeger() -> None:
-    """Put jaeger into .programs/bin."""
-    program, stamp = PROGRAMS / "bin" / "jaeger", PROGRAMS / "jaeger.stamp"
-    state = digest("jaeger", JAEGER, sysconfig.get_platform())
+def bring(name: str) -> None:
+    """Put a program into .programs/bin, unless this version of it is there."""
+    module, package = BUILT[name]
+    program, stamp = PROGRAMS / "bin" / name, PROGRAMS / f"{name}.stamp"
+    state = digest(name, module, sysconfig.get_platform())
     if program.exists() and stamp.is_file() and stamp.read_text() == state:
         return
     if not shutil.which("go"):
-        raise Missing("Jaeger is built with Go 1.25 or newer; `apt-get install golang` brings it")
-    say("jaeger from the Go module proxy; ten minutes, once")
-    work = PROGRAMS / "go"
-    os.environ |= {"GOMODCACHE": str(work / "mod"), "GOCACHE": str(work / "cache")}
-    os.environ |= {"GOFLAGS": "-modcacherw -buildvcs=false", "CGO_ENABLED": "0"}
-    work.mkdir(parents=True, exist_ok=True)
-    source = Path(json.loads(run("go", "mod", "download", "-json", JAEGER, cwd=work))["Dir"])
+        raise Missing(f"{name} is built with Go 1.25 or newer; `apt-get install golang` brings it")
+    say(f"{name} from the Go module proxy; some minutes, once")
+    os.environ |= {"GOMODCACHE": str(CACHE / "mod"), "GOCACHE": str(CACHE / "cache")}
+    os.environ |= {"GOFLAGS": "-modcacherw -buildvcs=false", "CGO_ENABLED": "0", "GOWORK": "off"}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    source = Path(json.loads(run("go", "mod", "download", "-json", module, cwd=CACHE))["Dir"])
     program.parent.mkdir(exist_ok=True)
-    run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/jaeger", cwd=source)
-    shutil.rmtree(work)
+    run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, package, cwd=source)
     stamp.write_text(state)
 
 
-if __name__ == "__main__":
+def main(names: list[str]) -> int:
+    """Bring the programs; the cache is left for the next try when one fails."""
+    unknown = sorted(set(names) - set(BUILT))
+    if unknown:
+        say(f"there is no {', '.join(unknown)}; there are {', '.join(BUILT)}")
+        return 2
     try:
-        bring_jaeger()
+        for name in names or BUILT:
+            bring(name)
     except (Missing, OSError) as error:
         say(str(error))
-        sys.exit(2)
+        return 2
+    shutil.rmtree(CACHE, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

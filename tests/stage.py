@@ -166,7 +166,7 @@ def page(source):
     }
 
 
-def value(samples, name, query="orders", **labels):
+def value(samples, name, /, query="orders", **labels):
     """One sample of a page, or None; a query's labels are found by its name."""
     found = [
         number

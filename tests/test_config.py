@@ -25,6 +25,13 @@ def test_there_are_about_twenty_settings():
         ({"log_level": "loud"}, "debug, info, warning, error, off"),
         ({"metrics_auth_file": "f"}, "metrics_tls_cert"),
         ({"queries": {"orders": {"tem": "x"}}}, "tem"),
+        ({"queries": {"orders": {"thresholds": {"late_rate": 1}}}}, "did you mean 'late_ratio'"),
+        ({"queries": {"orders": {"thresholds": {"stall_for": 1}}}}, "allowed: stuck_seconds,"),
+        ({"queries": {"orders": {"thresholds": {"late_ratio": -1}}}}, ">= 0"),
+        (
+            {"queries": {"orders": {"thresholds": {"late_ratio": float("inf")}}}},
+            "late_ratio is inf",
+        ),
     ],
 )
 def test_wrong_setting_in_code_raises(settings, words):
@@ -42,13 +49,14 @@ def test_environment_is_read():
             "STREAMGAUGE_INBOX_LIMIT": "7",
             "STREAMGAUGE_SILENCE_SECONDS": "60",
             "STREAMGAUGE_DISABLED": "true",
-            "STREAMGAUGE_QUERIES": '{"orders": {"team": "shop", "expected": true}}',
+            "STREAMGAUGE_QUERIES": '{"orders": {"team": "shop", "thresholds": {"late_ratio": 0.1}}}',
         },
     )
     assert not wrong
     assert (config.app, config.inbox_limit, config.silence_seconds) == ("shop", 7, 60.0)
     assert config.disabled
     assert config.queries["orders"].team == "shop"
+    assert config.queries["orders"].thresholds == {"late_ratio": 0.1}
 
 
 def test_server_can_be_switched_off_by_variable():

@@ -26,8 +26,8 @@ class UnknownKnobError(ValueError):
 class Knob:
     """One setting of the rules.
 
-    `per_query` ones can be overridden for a query by the agent, which then exports
-    `streamgauge_alert_threshold{name="<knob>"}`; where that series is absent the default holds.
+    `per_query` ones can be overridden for a query in the agent's settings (`thresholds`), which then
+    exports `streamgauge_alert_threshold{name="<knob>"}`; where that is absent the default holds.
     """
 
     name: str
@@ -45,6 +45,7 @@ KNOBS: tuple[Knob, ...] = (
     # ---- how the rules run
     _seconds("evaluation_interval", 30, "how often the rules are evaluated"),
     _seconds("memory_window", DAY, "how long a driver that is gone is remembered, and paged for"),
+    _seconds("seen_window", MINUTE, "how long what was scraped once is there for the rules to see"),
     _seconds("rate_window", 15 * MINUTE, "window of rates and of means over batches"),
     _seconds(
         "cause_keep", MINUTE, "how long a cause outlives its end, so that no symptom pages after it"
@@ -175,6 +176,7 @@ KNOBS: tuple[Knob, ...] = (
     Knob("deadman_url", "http://localhost:9099/deadman", "text", "the dead man's switch"),
 )
 
+PER_QUERY = tuple(knob.name for knob in KNOBS if knob.per_query)
 BY_NAME: Mapping[str, Knob] = {knob.name: knob for knob in KNOBS}
 
 

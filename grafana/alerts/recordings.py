@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from .rule import Group, Recording
 
-_NEWEST = "max by ($Q, instance) (streamgauge_query_started_timestamp_seconds)"
+_STARTED = "streamgauge_query_started_timestamp_seconds"
+_OWNER = "max by ($Q, team, env, tier, trigger) (\n  {} * on ($Q, instance) group_left () {}\n)"
+
+
+def _seen(series: str) -> str:
+    """What was scraped within the last evaluations: a driver that died between two of them counts."""
+    return f"last_over_time({series}[$seen_window])"
+
 
 BASE = Group(
     "rules",
@@ -16,20 +23,23 @@ BASE = Group(
         ),
         Recording(
             "query:streamgauge_started:timestamp_seconds",
-            "max by ($Q) (streamgauge_query_started_timestamp_seconds)",
+            f"max by ($Q) ({_STARTED})\nor on ($Q) max by ($Q) ({_seen(_STARTED)})",
             "start of the newest run; its changes count restarts, also those of the whole driver",
         ),
         Recording(
             "query:streamgauge_alerting_enabled:min",
-            "min by ($Q) (streamgauge_alerting_enabled)",
+            "min by ($Q) (streamgauge_alerting_enabled)\n"
+            f"or on ($Q) min by ($Q) ({_seen('streamgauge_alerting_enabled')})",
             "0 where somebody opted out",
         ),
         # The value is the start, so that of two infos at a restart the newer one can be taken.
         Recording(
             "query:streamgauge_owner:started_timestamp_seconds",
-            "max by ($Q, team, env, tier, trigger) (\n"
-            f"  streamgauge_query_info * on ($Q, instance) group_left () {_NEWEST}\n"
-            ")",
+            _OWNER.format("streamgauge_query_info", f"max by ($Q, instance) ({_STARTED})")
+            + "\nor on ($Q) "
+            + _OWNER.format(
+                _seen("streamgauge_query_info"), f"max by ($Q, instance) ({_seen(_STARTED)})"
+            ),
             "who owns the query and how it is triggered, as of its newest start",
         ),
         Recording(

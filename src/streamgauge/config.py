@@ -7,6 +7,7 @@ stream must not fail to start for it.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from .grafana.alerts.knobs import PER_QUERY
 from .masking import mask, mask_all
 
 PREFIX = "STREAMGAUGE_"
@@ -44,6 +46,19 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     alerting: bool = True
     expected: bool = False
     silence_seconds: Seconds | None = None
+    thresholds: dict[str, Annotated[float, Meta(ge=0)]] = {}
+    """Thresholds of the alert rules that are other for this query, by knob: `{"late_ratio": 0.1}`."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.thresholds.items():
+            if name not in PER_QUERY:
+                near = get_close_matches(name, PER_QUERY, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise ConfigError(
+                    f"thresholds has no {name!r}; {hint}allowed: {', '.join(PER_QUERY)}"
+                )
+            if not math.isfinite(value):
+                raise ConfigError(f"thresholds.{name} is {value}; it must be a number, 0 or more")
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from rule_worlds import (
     BATCH_EVERY,
     DAY,
@@ -20,6 +21,9 @@ from rule_worlds import (
     info,
     verdict,
 )
+
+from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.prometheus import Export
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +48,7 @@ class Scenario:
     step: int = 30
     labels: str = 'team="payments",env="prod",tier="1",query="orders"'
     of: str = ""
+    export: Export | None = None  # None: the rules as shipped
 
     @property
     def name(self) -> str:
@@ -159,13 +164,13 @@ def _snapshots_lag(_: int, values: Values) -> None:
     values[f"state_snapshot_lag_versions{SAVE}"] = 60
 
 
-THROUGHPUT_BEGIN = 7 * DAY + 12 * HOUR
+def _fewer_rows(begin: int) -> Callable[[int, Values], None]:
+    def change(t: int, values: Values) -> None:
+        lost = 0.8 * ROWS_A_BATCH * (t - begin) / BATCH_EVERY
+        values["input_rows_total"] = (values["input_rows_total"] or 0) - lost
+        _slow(26, begin)(t, values)
 
-
-def _fewer_rows(t: int, values: Values) -> None:
-    lost = 0.8 * ROWS_A_BATCH * (t - THROUGHPUT_BEGIN) / BATCH_EVERY
-    values["input_rows_total"] = (values["input_rows_total"] or 0) - lost
-    _slow(26, THROUGHPUT_BEGIN)(t, values)
+    return change
 
 
 def _new_checkpoint(t: int) -> Values:
@@ -217,6 +222,28 @@ def _fault(
 ) -> Scenario:
     world = between(BEGIN, int(until * MINUTE), change)
     return Scenario(alert, world, int(fires * MINUTE), int(over * MINUTE), **more)  # type: ignore[arg-type]
+
+
+def _against_last_week(week: int, **more: Any) -> tuple[Scenario, Scenario]:
+    """Two hours that are worse than the same hours of a day and of a week ago."""
+    begin = week + 12 * HOUR
+    over = begin + 3 * HOUR + 5 * MINUTE
+    slower = between(begin, begin + 2 * HOUR, _slow(6, begin))
+    fewer = between(begin, begin + 2 * HOUR, _fewer_rows(begin))
+    return (
+        # The cost over an hour passes 1.5 times the old one after more than ten minutes.
+        Scenario("ProcessingCostRegression", slower, begin + 45 * MINUTE, over, step=300, **more),
+        # The rate over an hour passes half of the old one after more than 37.5 minutes.
+        Scenario("ThroughputDrop", fewer, begin + 70 * MINUTE, over, step=300, **more),
+    )
+
+
+def marked(*scenarios: Scenario) -> list[Any]:
+    """The scenarios as parameters; those of a week take long and run with the integration tests."""
+    return [
+        pytest.param(one, id=one.name, marks=[pytest.mark.integration] * (one.fires > 3 * DAY))
+        for one in scenarios
+    ]
 
 
 APP = 'team="payments"'
@@ -271,22 +298,7 @@ SCENARIOS = (
         33 * HOUR + 20 * MINUTE,
         step=300,
     ),
-    # The cost over an hour passes 1.5 times the old one after more than ten minutes.
-    Scenario(
-        "ProcessingCostRegression",
-        between(THROUGHPUT_BEGIN, THROUGHPUT_BEGIN + 2 * HOUR, _slow(6, THROUGHPUT_BEGIN)),
-        THROUGHPUT_BEGIN + 45 * MINUTE,
-        THROUGHPUT_BEGIN + 3 * HOUR + 5 * MINUTE,
-        step=300,
-    ),
-    # The rate over an hour passes half of the old one after more than 37.5 minutes.
-    Scenario(
-        "ThroughputDrop",
-        between(THROUGHPUT_BEGIN, THROUGHPUT_BEGIN + 2 * HOUR, _fewer_rows),
-        THROUGHPUT_BEGIN + 70 * MINUTE,
-        THROUGHPUT_BEGIN + 3 * HOUR + 5 * MINUTE,
-        step=300,
-    ),
+    *_against_last_week(7 * DAY),
     Scenario("CheckpointReset", _new_checkpoint, BEGIN, BEGIN + HOUR + MINUTE),
     _fault("CheckpointShared", _shared, 31, 100),
     Scenario("DuplicateRisk", _replayed, BEGIN, BEGIN + HOUR + MINUTE),
@@ -298,4 +310,11 @@ SCENARIOS = (
     _fault("AgentDown", _vanish, 40, 100, labels=APP),
     _fault("AgentBlind", _blind, 35, 100),
     Scenario("AgentEventsDropped", _dropped, BEGIN, 41 * MINUTE, labels=APP),
+)
+
+# The same with a week of two days, which takes seconds.
+SHORT_WEEKS = _against_last_week(
+    2 * DAY,
+    of="after a week of two days",
+    export=Export(Settings({"baseline_window": 2.0 * DAY, "cost_week": 2.0 * DAY})),
 )

@@ -25,6 +25,8 @@ from streamgauge.grafana.alerts.prometheus import Export
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)
 
+# A week of two days: the same comparison in a fraction of the time.
+SHORT_WEEK = Export(Settings({"baseline_window": 2.0 * DAY, "cost_week": 2.0 * DAY}))
 LATE = f"state_rows_dropped_by_watermark_total{SAVE}"
 
 
@@ -34,11 +36,21 @@ def failed(values: Values) -> None:
     verdict(values, "failed")
 
 
-def check(folder, world, alert, at: int, count: int, *, labels: str = "", step: int = 30) -> None:
+def check(
+    folder,
+    world,
+    alert,
+    at: int,
+    count: int,
+    *,
+    labels: str = "",
+    step: int = 30,
+    export: Export | None = None,
+) -> None:
     """At `at`, this many alerts of the name fire."""
     test = RuleTest(input_series(world, at, step), step)
     test.expect(at, f'alertname="SparkStream{alert}"{labels}', count)
-    run(folder, step, test, rules=rules_of(folder, f"SparkStream{alert}"))
+    run(folder, step, test, rules=rules_of(folder, f"SparkStream{alert}", export))
 
 
 def test_failed_query_pages_after_its_driver_is_gone(tmp_path):
@@ -99,6 +111,26 @@ def test_restarts_inside_one_driver_are_counted(tmp_path):
     check(tmp_path, world, "RestartLoop", BEGIN + 2 * MINUTE, 1)
 
 
+@pytest.mark.parametrize(
+    ("alert", "every", "after"),
+    [("RestartLoop", 5 * MINUTE, 11 * MINUTE), ("QueryVanished", DAY, 7 * MINUTE)],
+)
+def test_driver_that_dies_between_two_evaluations_is_seen(alert, every, after, tmp_path):
+    """The rules run every thirty seconds; a driver that was scraped once must not slip through."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        age = (t - BEGIN) % every
+        values["query_started_timestamp_seconds"] = t - age
+        if t < BEGIN or age != 15:
+            gone(values)
+        return values
+
+    test = RuleTest(input_series(world, BEGIN + after, 15), 15)
+    test.expect(BEGIN + after, f'alertname="SparkStream{alert}",team="payments"', 1)
+    run(tmp_path, 30, test, rules=rules_of(tmp_path, f"SparkStream{alert}"))
+
+
 def test_blind_agent_is_not_called_a_stalled_query(tmp_path):
     """No events because the listener is gone: that is the agent's fault, and said so."""
 
@@ -150,7 +182,7 @@ def test_query_can_override_a_threshold(tmp_path):
 
 def test_more_load_is_not_a_higher_cost(tmp_path):
     """Twice the rows in twice the time: longer batches, but no slower code."""
-    begin = 7 * DAY + 12 * HOUR
+    begin = 2 * DAY + 12 * HOUR
 
     def world(t: int) -> Values:
         values = healthy(t)
@@ -159,21 +191,21 @@ def test_more_load_is_not_a_higher_cost(tmp_path):
         return values
 
     at = begin + 2 * HOUR
-    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300)
-    check(tmp_path, world, "BatchDurationRegression", at, 1, step=300)
+    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300, export=SHORT_WEEK)
+    check(tmp_path, world, "BatchDurationRegression", at, 1, step=300, export=SHORT_WEEK)
 
 
 def test_less_load_is_not_a_higher_cost(tmp_path):
     """A tenth of the rows in the same time costs more a row, and is nobody's fault."""
-    begin = 7 * DAY + 12 * HOUR
+    begin = 2 * DAY + 12 * HOUR
 
     def world(t: int) -> Values:
         lost = 0.9 * (healthy(max(0, t - begin))["input_rows_total"] or 0)
         return {**healthy(t), "input_rows_total": (healthy(t)["input_rows_total"] or 0) - lost}
 
     at = begin + 2 * HOUR
-    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300)
-    check(tmp_path, world, "ThroughputDrop", at, 0, step=300)
+    check(tmp_path, world, "ProcessingCostRegression", at, 0, step=300, export=SHORT_WEEK)
+    check(tmp_path, world, "ThroughputDrop", at, 0, step=300, export=SHORT_WEEK)
 
 
 def test_watermark_that_was_never_set_is_stuck(tmp_path):

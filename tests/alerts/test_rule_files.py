@@ -7,9 +7,8 @@ import re
 import subprocess
 
 import pytest
-from promtool import ROOT, RULES, RuleTest, annotations_of, program, promtool, rules_of, run_raw
+from promtool import ROOT, RULES, program, promtool
 from rule_scenarios import SCENARIOS
-from rule_worlds import DAY, input_series
 
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
@@ -124,6 +123,10 @@ def test_promql_in_runbooks_parses_and_asks_for_known_series(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(rules) >= len(alert_names())
+    known = _agents_series() | AWAITED | {rule.record for rule in recordings()} | {"up"}
+    for rule in rules:
+        asked = set(re.findall(r"(?:\w+:)?streamgauge_\w+(?::\w+)?\b(?!\.)", rule["expr"]))
+        assert asked <= known, f"{sorted(asked - known)} in {rule['expr']}"
 
 
 def test_every_knob_is_used():
@@ -163,19 +166,20 @@ def test_conditional_series_are_those_the_rules_use():
 
 # Series that another part of the agent will bring; the rules are silent without them.
 AWAITED = {
-    "streamgauge_alert_threshold",
-    "streamgauge_checkpoint_resets_total",
-    "streamgauge_checkpoint_shared",
     "streamgauge_source_lag_seconds",
     "streamgauge_source_retention_headroom_seconds",
 }
 
 
+def _agents_series() -> set[str]:
+    """The names on the agent's page, a histogram's parts included."""
+    have = {metric.full_name for metric in METRICS.values()}
+    return have | {f"{name}{part}" for name in have for part in ("_sum", "_count", "_bucket")}
+
+
 def test_rules_ask_only_for_series_that_the_agent_has():
     """Every series in a rule is in the agent's own table; a typo would be silence for ever."""
-    have = {metric.full_name for metric in METRICS.values()}
-    have |= {f"{name}{suffix}" for name in list(have) for suffix in ("_sum", "_count", "_bucket")}
-    assert set(needed_series(Export())) - have <= AWAITED
+    assert set(needed_series(Export())) - _agents_series() == AWAITED
 
 
 def test_selector_reaches_every_series():
@@ -187,39 +191,6 @@ def test_selector_reaches_every_series():
         for name, brace in re.findall(r"(?<![\w:\"|])(streamgauge_\w+)(\{env=\"prod\")?", expr):
             assert brace, f"{name} in {alert.key}"
         assert ":max{env" not in expr
-
-
-def _marked(scenario):
-    """Scenarios of a week take long; their annotations are rendered with the integration tests."""
-    marks = [pytest.mark.integration] if scenario.fires > 2 * DAY else []
-    return pytest.param(scenario, id=scenario.name, marks=marks)
-
-
-@pytest.mark.parametrize("scenario", [_marked(scenario) for scenario in SCENARIOS])
-def test_annotations_speak_of_this_query(scenario, tmp_path):
-    """The page names the query and the application, leaves no template open, and links to both."""
-    name = "SparkStream" + scenario.alert.partition("/")[0]
-    series = input_series(scenario.world, scenario.fires, scenario.step)
-    group = {
-        **RuleTest(series, scenario.step).as_dict(),
-        "alert_rule_test": [
-            {
-                "eval_time": f"{scenario.fires}s",
-                "alertname": name,
-                "exp_alerts": [{"exp_labels": {"wrong": "on purpose"}}],
-            }
-        ],
-    }
-    done = run_raw(tmp_path, scenario.step, [group], rules_of(tmp_path, name))
-    pages = [page for page in annotations_of(done.stdout + done.stderr) if "summary" in page]
-    assert pages, done.stdout + done.stderr
-    for page in pages:
-        assert "<no value>" not in page
-        assert "error expanding template" not in page
-        assert "shop" in page
-        assert f'runbook_url="docs/runbooks/{name}.md"' in page
-        assert "var-job=spark&var-app=shop" in page
-        assert re.search(r"trace_url=.+shop", page)
 
 
 def test_knob_names_are_unique():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 from promtool import RuleTest, rules_of, run
@@ -11,10 +13,12 @@ from rule_worlds import HOUR, MINUTE, notation
 
 from streamgauge.config import make_config
 from streamgauge.exporters.prometheus import PrometheusExporter
+from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
 from streamgauge.listener.looks import Details, Sighting, Tasks
 from streamgauge.listener.stats import Stats
+from streamgauge.listener.verdict import RESTART_WINDOW, RESTARTS
 
 STEP = 30
 IDS = {
@@ -35,14 +39,19 @@ def iso(at: float) -> str:
 class History:
     """The agent's own fleet and page, fed by hand and scraped every thirty seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.now = 0.0
         self.fleet = Fleet()
         clock = lambda: self.now  # noqa: E731
         self.page = PrometheusExporter(
-            make_config({"app": "shop"}), Stats(), clock=clock, worker_seen_at=clock
+            make_config({"app": "shop", **settings}),
+            Stats(),
+            clock=clock,
+            worker_seen_at=lambda: min(self.now, self.blocked_at),
         )
         self.batches = 0
+        self.run_id = IDS["runId"]
+        self.blocked_at = float("inf")
         self.columns: dict[str, list[float | None]] = {}
         self.verdicts: list[str] = []
         self.event({"name": "orders", "timestamp": iso(0), **IDS})
@@ -58,9 +67,24 @@ class History:
         if query is not None:
             self.page.handle(event, query)
 
-    def batch(self) -> None:
+    def start(self) -> None:
+        """Another run."""
+        self.run_id = str(uuid.UUID(int=int(self.now)))
+        self.event({**self.ids, "name": "orders", "timestamp": iso(self.now)})
+
+    def fail(self) -> None:
+        """The run ends with an error."""
+        error = {"exception": "org.apache.spark.SparkException: x", "errorClassOnException": "X"}
+        self.event({**self.ids, **error})
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The ids of the present run."""
+        return {"id": IDS["id"], "runId": self.run_id}
+
+    def batch(self, **rates: float) -> None:
         """A batch of two seconds that ends now."""
-        progress = {**IDS, "name": "orders", "timestamp": iso(self.now - 2)}
+        progress = {**self.ids, "name": "orders", "timestamp": iso(self.now - 2), **rates}
         progress |= {"batchId": self.batches, "numInputRows": 10}
         progress |= {"durationMs": {"triggerExecution": 2000}, "stateOperators": []}
         offsets = {
@@ -76,14 +100,14 @@ class History:
 
     def idle(self) -> None:
         """A trigger without work."""
-        self.event({**IDS, "timestamp": iso(self.now)})
+        self.event({**self.ids, "timestamp": iso(self.now)})
 
     def look(self, *, active: bool, data: bool, completed: int | None = None) -> None:
         """What the watchdog sees."""
         tasks = None if completed is None else Tasks(running=1, completed=completed, failed=0)
         sighting = Sighting(
             query_id=IDS["id"],
-            run_id=IDS["runId"],
+            run_id=self.run_id,
             at=self.now,
             trigger_active=active,
             data_available=data,
@@ -151,3 +175,97 @@ def test_page_and_verdict_agree(trouble, stalls, tmp_path):
         else:
             test.expect(HOUR, f'alertname="{alert}"', 0)
         run(tmp_path, STEP, test, rules=rules_of(tmp_path, alert))
+
+
+def fail(history: History, t: int) -> None:
+    """It fails and stays down."""
+    if t == BEGIN:
+        history.fail()
+
+
+def loop(history: History, t: int) -> None:
+    """It fails every five minutes and is started again half a minute later."""
+    age = (t - BEGIN) % (5 * MINUTE)
+    if age == 0:
+        history.fail()
+    elif age == STEP:
+        history.start()
+    else:
+        history.batch()
+
+
+def fall_behind(history: History, _: int) -> None:
+    """More arrives than is processed; no source tells its backlog."""
+    history.batch(inputRowsPerSecond=20.0, processedRowsPerSecond=10.0)
+    history.look(active=False, data=True)
+
+
+def block(history: History, _: int) -> None:
+    """The agent's worker does not come back."""
+    history.blocked_at = float(BEGIN)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "verdict", "alert", "hold"),
+    [
+        (fail, "failed", "QueryFailed", "failed_for"),
+        (loop, "restarting", "RestartLoop", None),
+        (fall_behind, "falling_behind", "FallingBehind", "trend_for"),
+        (block, "blind", "AgentBlind", "blind_for"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_alert_follows_the_verdict(trouble, verdict, alert, hold, tmp_path):
+    """The alert fires once the verdict has held for its `for`, not before, and only with it."""
+    history = History()
+    for t in range(0, 90 * MINUTE + 1, STEP):
+        history.now = float(t)
+        if t < BEGIN:
+            history.batch()
+            history.look(active=False, data=True)
+        else:
+            trouble(history, t)
+        history.scrape()
+    since = history.verdicts.index(verdict) * STEP
+    wait = int(Settings().value(hold)) if hold else 0
+    # Where the backlog is unknown, the verdict must hold for half a window first: it may flicker.
+    more = int(Settings().value("trend_window")) if alert == "FallingBehind" else 0
+    test = RuleTest(history.series(), STEP)
+    name = f'alertname="SparkStream{alert}"'
+    test.expect(since + wait - STEP, name, 0)
+    test.expect(since + wait + more + STEP, name, 1)
+    run(tmp_path, STEP, test, rules=rules_of(tmp_path, f"SparkStream{alert}"))
+
+
+def test_verdict_and_rules_count_restarts_alike():
+    """A loop is the same number of starts in the same time."""
+    assert Settings().value("restart_count") == RESTARTS
+    assert Settings().value("restart_window") == RESTART_WINDOW
+
+
+@pytest.mark.parametrize(
+    ("own", "fires"),
+    [
+        ({}, 1),
+        ({"thresholds": {"freshness_seconds": 2400}}, 0),
+        ({"alerting": False}, 0),
+        ({"team": "search", "tier": "2"}, 1),
+    ],
+)
+def test_settings_of_a_query_reach_its_pages(own, fires, tmp_path):
+    """Threshold, opt-out and owner: from the agent's settings over its page into the shipped rule."""
+    history = History(team="payments", queries={"orders": own})
+    for t in range(0, HOUR + 1, STEP):
+        history.now = float(t)
+        if t < BEGIN:
+            history.batch()
+            history.look(active=False, data=True)
+        else:
+            hang(history, t)
+        history.scrape()
+    alert = "SparkStreamFreshnessBudgetBurn/1h"
+    name, _, variant = alert.partition("/")
+    owner = f'team="{own.get("team", "payments")}",tier="{own.get("tier", "")}"'
+    test = RuleTest(history.series(), STEP)
+    test.expect(HOUR, f'alertname="{name}",variant="{variant}",{owner}', fires)
+    run(tmp_path, STEP, test, rules=rules_of(tmp_path, alert))

@@ -210,9 +210,10 @@ def test_forgotten_query_leaves_nothing():
     assert exporter._budget.used == 0
 
 
-def test_failed_query_keeps_the_four_series_that_page():
-    """State, active, info and start time stay until it starts again."""
-    exporter, fleet, registry = _exporter(grace_seconds=0)
+def test_failed_query_keeps_the_series_that_page_and_its_settings():
+    """State, active, info and start time stay until it starts again, and so does an opt-out."""
+    own = {"alerting": False, "thresholds": {"late_ratio": 0.1}}
+    exporter, fleet, registry = _exporter(grace_seconds=0, queries={"orders": own})
     life = Life()
     _tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     exporter._clock = lambda: NOW + 1
@@ -227,7 +228,10 @@ def test_failed_query_keeps_the_four_series_that_page():
         "query_active",
         "query_info",
         "query_started_timestamp_seconds",
+        "alerting_enabled",
+        "query_expected",
     }
+    assert value(_samples(registry), "alerting_enabled") == 0
     _tell(exporter, fleet, life.started(), life.progress())
     assert value(_samples(registry), "batches_total", data="true") == 1
 
@@ -277,6 +281,17 @@ def test_owner_and_version_are_on_the_info_series():
     assert value(samples, "query_info", query="other", team="data") == 1
     assert value(samples, "alerting_enabled") == 0
     assert value(samples, "alerting_enabled", query="other") == 1
+
+
+def test_thresholds_of_one_query_are_series_of_it_alone():
+    """The alert rules take them where they are, and their own defaults elsewhere."""
+    own = QueryConfig(thresholds={"late_ratio": 0.1, "state_rows": 5e6})
+    exporter, fleet, registry = _exporter(queries={"orders": own})
+    _tell(exporter, fleet, Life("orders").started(), Life("other").started())
+    samples = _samples(registry)
+    assert value(samples, "alert_threshold", name="late_ratio") == 0.1
+    assert value(samples, "alert_threshold", name="state_rows") == 5e6
+    assert value(samples, "alert_threshold", query="other") is None
 
 
 def test_expected_query_that_never_came_is_expected_all_the_same():

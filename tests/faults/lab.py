@@ -7,6 +7,7 @@ switch; what was paged, warned of and left alone is read from the pager and from
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,17 +40,17 @@ PREFIX = "SparkStream"
 
 @dataclass
 class Result:
-    """One row of the table."""
+    """One row of the table: what must page, must warn and may warn, and what did."""
 
     fault: str
-    pages: list[str]
+    pages: list[str] = field(default_factory=list)
     warns: list[str] = field(default_factory=list)
+    may_warn: list[str] = field(default_factory=list)
     paged: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     seconds: float | None = None
     allowed: float | None = None
     false_pages: int = 0
-    spark: str = ""
 
 
 class Feeder(threading.Thread):
@@ -252,6 +254,18 @@ class Lab:
         found = self.ask(expr)
         return float(found[0]["value"][1]) if found else None
 
+    def history(self, expr: str) -> list[tuple[float, float]]:
+        """Time and value of the one series of an expression, each scrape since the fault's query began."""
+        parameters = {"query": expr, "start": self.since, "end": time.time(), "step": SCRAPE}
+        url = f"{self.prometheus_url}/api/v1/query_range?{urllib.parse.urlencode(parameters)}"
+        found = get_json(url)["data"]["result"]
+        return [(at, float(text)) for at, text in found[0]["values"]] if found else []
+
+    def last_change(self, expr: str) -> float:
+        """When the value of an expression last changed."""
+        past = self.history(expr)
+        return max(now[0] for before, now in itertools.pairwise(past) if before[1] != now[1])
+
     def wait_number(self, expr: str, least: float, deadline: float = 90) -> None:
         """Wait until the expression is at least so much."""
         wait_until(
@@ -358,10 +372,11 @@ class Lab:
         found = self.ask(f"{self.of('query_state')} == 1")
         return str(found[0]["metric"]["state"]) if found else "none"
 
-    def last(self, what: str) -> float:
-        """When the driver last said something in its log."""
+    def said(self, what: str) -> list[float]:
+        """The times at which the driver said something in its log."""
         lines = (self.folder / "log").read_text().splitlines()
-        return float(next(line for line in reversed(lines) if what in line).split()[0])
+        found = [line.split(" ", 1) for line in lines]
+        return [float(at) for at, words in found if words == what]
 
     def tail(self) -> str:
         """The driver's last words."""
@@ -381,8 +396,11 @@ class Lab:
             names = {one["labels"].get("query", "") for one in page["alerts"]}
             self.due |= {(name, alert) for name in names for alert in result.pages}
         assert set(result.paged) == set(result.pages), f"{self.tail()}\n{result}"
-        assert set(result.warned) <= set(result.warns), result
-        if result.allowed is not None and result.seconds is not None:
+        assert set(result.warns) <= set(result.warned), result
+        assert set(result.warned) <= {*result.warns, *result.may_warn}, result
+        if result.pages:
+            assert result.seconds is not None, result
+            assert result.allowed is not None, result
             assert result.seconds <= result.allowed, result
 
 
@@ -392,3 +410,22 @@ _WEBHOOKS = {"pager_url": "page", "ticket_url": "ticket", "deadman_url": "deadma
 def allowed_seconds(lab: Lab, window: float) -> float:
     """Time from fault to page: the alert's own window, two evaluations, a scrape, and the wait."""
     return window + 2 * lab.knob("evaluation_interval") + SCRAPE + lab.knob("group_wait")
+
+
+def paged(
+    lab: Lab,
+    result: Result,
+    window: float,
+    begun: Callable[[], float] | None = None,
+    deadline: float = 120,
+) -> Result:
+    """Wait for the page of a fault that is in, and note how long it took and might have taken.
+
+    `begun` tells, once the page is there, when what the alert is about began: some time after the
+    fault, since a stop, a start or a batch takes its time. The alert's window counts from there.
+    """
+    page = lab.wait_page(result.pages[0], deadline)
+    result.seconds = page["at"] - lab.broken_at
+    later = begun() - lab.broken_at if begun else 0.0
+    result.allowed = later + allowed_seconds(lab, window)
+    return result

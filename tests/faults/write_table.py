@@ -11,22 +11,42 @@ from streamgauge.grafana.alerts.documents import replace_part
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "artifacts" / "faults.jsonl"
-HEAD = "| fault | must page | may warn | paged | warned | seconds to page | false pages |"
+HEAD = (
+    "| fault | must page | must warn | may warn | paged | warned | seconds to page | false pages |"
+)
 
 
 def table(results: list[dict[str, Any]]) -> str:
     """The results as Markdown; of several runs of one fault the last counts."""
     newest = {result["fault"]: result for result in results}
-    rows = [HEAD, "|---|---|---|---|---|---|---|", *(_row(result) for result in newest.values())]
+    rows = [
+        HEAD,
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(result) for result in newest.values()),
+    ]
     missed = sum(len(set(r["pages"]) - set(r["paged"])) for r in newest.values())
     false = sum(r["false_pages"] for r in newest.values())
     due = sum(len(r["pages"]) for r in newest.values())
+    late = sum(r["seconds"] > r["allowed"] for r in newest.values() if r["pages"])
+    wrong = sum(not _as_expected(result) for result in results)
     summary = (
-        f"{len(newest)} faults, {due} pages due, {due - missed} came, {false} false."
-        " Of a fault that ran several times the last run is shown. Seconds are of the lab, where an hour"
-        " of the rules takes a minute; in brackets the most that was allowed."
+        f"{len(newest)} faults, {due} pages due, {due - missed} came, {late} late, {false} false."
+        f" {len(results)} runs came to their end, {wrong} of them otherwise than expected; of a fault that ran"
+        " several times the last run is shown. Seconds are of the lab, where an hour of the rules takes a minute;"
+        " in brackets the most that was allowed."
     )
     return "\n".join([summary, "", *rows])
+
+
+def _as_expected(result: dict[str, Any]) -> bool:
+    """Every page and warning that had to come came, in time, and nothing else did."""
+    paged, warned = set(result["paged"]), set(result["warned"])
+    in_time = not result["pages"] or result["seconds"] <= result["allowed"]
+    return (
+        paged == set(result["pages"])
+        and set(result["warns"]) <= warned <= {*result["warns"], *result["may_warn"]}
+        and in_time
+    )
 
 
 def _row(result: dict[str, Any]) -> str:
@@ -37,7 +57,8 @@ def _row(result: dict[str, Any]) -> str:
     if result["seconds"] is not None and result["pages"]:
         most = f" ({result['allowed']:.1f})" if result["allowed"] is not None else ""
         seconds = f"{result['seconds']:.1f}{most}"
-    cells = (names("pages"), names("warns"), names("paged"), names("warned"), seconds)
+    expected = (names("pages"), names("warns"), names("may_warn"))
+    cells = (*expected, names("paged"), names("warned"), seconds)
     return f"| {result['fault']} | {' | '.join(cells)} | {result['false_pages']} |"
 
 
