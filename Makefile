@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
 
-.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules faults connect promtool3 forecast lock clean
+.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules dashboards screenshots faults connect promtool3 forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ docs: setup  ## write the generated pages
 
 rules: setup  ## write the alert rules, the Alertmanager example and the runbook index anew
 	$(BIN)/python -m streamgauge.grafana.alerts.documents .
+
+dashboards: setup  ## write the dashboards, their provisioning files and the list in the docs anew
+	$(BIN)/python -m streamgauge.grafana.dashboards.documents .
 
 faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fault after the other
 	rm -f artifacts/faults.jsonl
