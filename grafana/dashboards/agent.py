@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
 from .promql import agent, knob, of_app, window
 
 _NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
@@ -126,6 +126,13 @@ AGENT_BOARD = Board(
                     Target(_rate("agent_events_total", "kind"), "{{kind}}"),
                     alerts=("AgentBlind",),
                     axis="events/s",
+                    overrides=(
+                        Override("^progress$", (("color", GREEN),)),
+                        Override("^idle$", (("color", BLUE),)),
+                        Override("^started$", (("color", YELLOW),)),
+                        Override("^terminated$", (("color", PURPLE),)),
+                        Override("^duplicate$", (("color", GREY),)),
+                    ),
                 ),
                 _chart(
                     "Events lost",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
 from .fleet import VERDICT_TEXTS
 from .links import EXPLORE_CHOSEN, RUNBOOKS
 from .promql import (
@@ -28,6 +28,17 @@ _DASHED = ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
 _UNSTACKED = (("custom.stacking", {"mode": "none"}), ("custom.fillOpacity", 0), _DASHED)
 TRIGGER_LINE = Override(
     "^trigger interval$", (*_UNSTACKED, ("color", RED), ("custom.lineWidth", 2))
+)
+PHASE_COLOURS = tuple(
+    Override(f"^{phase}$", (("color", colour),))
+    for phase, colour in (
+        ("add_batch", BLUE),
+        ("query_planning", PURPLE),
+        ("get_batch", GREY),
+        ("(latest_offset|get_offset)", GREEN),
+        ("wal_commit", YELLOW),
+        ("(commit_offsets|commit_batch)", "#8ab8ff"),
+    )
 )
 _INFO = (
     *("spark_version", "trigger", "sink", "output_mode", "state_provider", "code_version"),
@@ -221,7 +232,7 @@ _PHASES = Panel(
     height=9,
     stack=True,
     fill=60,
-    overrides=(TRIGGER_LINE,),
+    overrides=(*PHASE_COLOURS, TRIGGER_LINE),
 )
 
 _COUNTS = Panel(

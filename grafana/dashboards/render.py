@@ -85,6 +85,7 @@ def _mend(built: dict[str, Any]) -> None:
         if variable["type"] == "constant":
             variable["hide"] = 2
     for panel in built["panels"]:
+        panel.get("options", {}).pop("footer", None)  # of older tables; newer ones don't know it
         defaults = panel.get("fieldConfig", {}).get("defaults", {})
         if "links" in defaults:  # the builder makes dashboard links of them
             defaults["links"] = [
@@ -271,7 +272,8 @@ def _property(name: str, value: Any) -> Any:
     elif name == "color":
         value = {"mode": "fixed", "fixedColor": value}
     elif name == "cell":
-        name, value = "custom.cellOptions", {"type": value, "mode": "basic"}
+        mode = {"mode": "basic"} if value == "color-background" else {}
+        name, value = "custom.cellOptions", {"type": value, **mode}
     return model.DynamicConfigValue(id_val=name, value=value)
 
 

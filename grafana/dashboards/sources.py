@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED
 from .promql import ON, QUERY, best, increase, knob, rate, recorded, series, window
-from .query import DRAIN_TIME, ROWS
+from .query import DRAIN_TIME, PHASE_COLOURS, ROWS
 
 _TELLS = "the source tells how far it is: Kafka, or another that reports its latest offset"
 _SILENT = "The source does not say how many rows wait (files and sockets don't)."
@@ -83,6 +83,7 @@ SOURCES = Board(
                     alerts=("BatchOverrun",),
                     stack=True,
                     fill=60,
+                    overrides=PHASE_COLOURS,
                 ),
                 Panel(
                     "Data waits",
@@ -129,6 +130,7 @@ SOURCES = Board(
                     width=8,
                     stack=True,
                     fill=60,
+                    overrides=PHASE_COLOURS,
                 ),
                 Panel(
                     "Since the last commit",
