@@ -225,6 +225,7 @@ class Driver:
                 stdout=log,
                 stderr=log,
                 cwd=folder,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
                 start_new_session=True,
             )
 

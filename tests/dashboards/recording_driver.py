@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "faults"))
 
-from fault_driver import hurry, make_session, warm_up
+from fault_driver import hurry, warm_up
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -29,6 +29,22 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 BEGAN = time.time()
+
+
+def make_session(folder: Path) -> SparkSession:
+    """A small Spark with room for a batch that holds two tasks for ever."""
+    return (
+        SparkSession.builder.master("local[6]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "900m")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.noDataProgressEventInterval", "2000")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .getOrCreate()
+    )
 
 
 class Clicks(DataSource):
