@@ -33,7 +33,7 @@ CHECKPOINT_BOARD = Board(
                     "table",
                     "short",
                     "Bad is a shared checkpoint, a reset nobody planned, a finding, or batches that stay"
-                    " uncommitted.",
+                    " uncommitted. Sizes are told with the setting `checkpoint_state_size`.",
                     _UNREAD,
                     (
                         Target(_all("max", "checkpoint_uncommitted_batches"), instant=True),
@@ -51,6 +51,7 @@ CHECKPOINT_BOARD = Board(
                             f"sum by ({QUERY}) (increase({series('checkpoint_resets_total', chosen=OF_APP)}[1d]))",
                             instant=True,
                         ),
+                        Target(_all("max", "checkpoint_state_bytes"), instant=True),
                         Target(_all("max", "checkpoint_shared"), instant=True),
                     ),
                     alerts=("CheckpointShared", "CheckpointReset", "DuplicateRisk"),
@@ -59,7 +60,7 @@ CHECKPOINT_BOARD = Board(
                     height=9,
                     columns=(
                         *("Job", "Application", "Query", "Uncommitted", "Planned", "Committed"),
-                        *("Since commit", "Findings", "Resets in a day", "Shared"),
+                        *("Since commit", "Findings", "Resets in a day", "State files", "Shared"),
                     ),
                     sort="Uncommitted",
                     overrides=(
@@ -74,6 +75,7 @@ CHECKPOINT_BOARD = Board(
                         ),
                         Override("^(Planned|Committed)$", (("unit", "none"), ("decimals", 0))),
                         Override("^Since commit$", (("unit", "s"),)),
+                        Override("^State files$", (("unit", "bytes"),)),
                         Override(
                             "^(Findings|Resets in a day)$",
                             (

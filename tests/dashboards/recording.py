@@ -246,7 +246,8 @@ def record(folder: Path = PLACE, seconds: float = SECONDS) -> Recording:
     work = folder / "work"
     work.mkdir(parents=True)
     settings = {"team": "payments", "env": "prod", "tier": "1", "code_version": "1.4.2"}
-    settings |= {"watch_seconds": 1, "checkpoint_seconds": 3, "log_level": "warning"}
+    settings |= {"watch_seconds": 1, "checkpoint_seconds": 3, "checkpoint_state_size": True}
+    settings |= {"log_level": "warning"}
     settings |= {"silence_seconds": 300 * SCALE, "grace_seconds": 3600}
     (work / "settings.json").write_text(json.dumps(settings))
     write_past(folder / "data", time.time() + 90)

@@ -7,6 +7,7 @@ import re
 
 import promql_parser
 import pytest
+import yaml
 from promql_tree import RATE_INTERVAL, labels_of, parse, selectors, walk
 from stage import ROOT
 
@@ -77,6 +78,14 @@ def test_no_id_is_given():
     """Grafana gives a dashboard its own id; one in the file would overwrite a stranger's."""
     for board in COMMITTED.values():
         assert board.get("id") is None
+
+
+def test_linter_exclusions_have_a_reason():
+    """grafana/dashboard-linter reads this file beside a dashboard; two rules don't suit, and it says why."""
+    rules = yaml.safe_load((FILES / ".lint").read_text())
+    assert set(rules) == {"exclusions"}
+    assert set(rules["exclusions"]) == {"template-instance-rule", "target-instance-rule"}
+    assert all(len(rule["reason"]) > 40 for rule in rules["exclusions"].values())
 
 
 # ---- expressions ---------------------------------------------------------------------------
