@@ -12,8 +12,10 @@ _DROPPED = window("dropped_window")
 
 
 def _rate(name: str, by: str = "") -> str:
+    """All agents of the application together."""
     labels = f"job, instance{', ' + by if by else ''}"
-    return of_app(f"sum by ({labels}) (rate({agent(name)}[$__rate_interval]))")
+    each = of_app(f"sum by ({labels}) (rate({agent(name)}[$__rate_interval]))")
+    return f"sum by ({by}) (\n{each}\n)"
 
 
 def _level(name: str) -> str:
@@ -21,8 +23,7 @@ def _level(name: str) -> str:
 
 
 def _quantile(share: float, name: str) -> str:
-    buckets = f"sum by (job, instance, le) (rate({agent(name + '_bucket')}[$__rate_interval]))"
-    return of_app(f"histogram_quantile({share:g}, {buckets})")
+    return f"histogram_quantile({share:g}, {_rate(name + '_bucket', 'le')}) >= 0"
 
 
 def _stat(title: str, unit: str, bad: str, target: Target, **more: object) -> Panel:
@@ -185,12 +186,7 @@ AGENT_BOARD = Board(
                     "Failures by part",
                     "short",
                     "Bad is a part that keeps failing; the log names the reason.",
-                    Target(
-                        of_app(
-                            f"sum by (job, instance, part) (rate({agent('agent_errors_total')}[$__rate_interval])) > 0"
-                        ),
-                        "{{part}}",
-                    ),
+                    Target(f"{_rate('agent_errors_total', 'part')} > 0", "{{part}}"),
                     empty="No part of the agent failed in this time range.",
                     condition="a part of the agent failed",
                     axis="failures/s",
@@ -221,10 +217,7 @@ AGENT_BOARD = Board(
                     "Spans by outcome",
                     "short",
                     "Bad is failed or dropped: the trace store is away.",
-                    Target(
-                        f"sum by (outcome) (rate({agent('agent_spans_total')}[$__rate_interval]))",
-                        "{{outcome}}",
-                    ),
+                    Target(_rate("agent_spans_total", "outcome"), "{{outcome}}"),
                     axis="spans/s",
                     overrides=(
                         Override("^exported$", (("color", GREEN),)),

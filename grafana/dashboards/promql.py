@@ -115,7 +115,7 @@ ALERTS_SINCE = f"ALERTS_FOR_STATE{{{_OURS}, {_CONCERNED}}}"
 ON = f"on ({QUERY})"
 P95 = (
     f"histogram_quantile(0.95, sum by ({QUERY}, le)"
-    f" (rate({series('batch_duration_seconds_bucket')}[$__rate_interval])))"
+    f" (rate({series('batch_duration_seconds_bucket')}[$__rate_interval]))) >= 0"
 )
 # Batches of the last quarter of an hour against those of the week before.
 CHANGE = (

@@ -51,7 +51,7 @@ TRIGGER = Target(f"{best('max', 'trigger_interval_seconds')} > 0", "trigger inte
 
 def _quantile(share: float) -> str:
     buckets = f"rate({series('batch_duration_seconds_bucket')}[$__rate_interval])"
-    return f"histogram_quantile({share:g}, sum by ({QUERY}, le) ({buckets}))"
+    return f"histogram_quantile({share:g}, sum by ({QUERY}, le) ({buckets})) >= 0"
 
 
 def _fact(title: str, unit: str, bad: str, empty: str, target: Target, **more: object) -> Panel:

@@ -45,7 +45,7 @@ SLO_BOARD = Board(
                     " objective is missed.",
                     _NO_RULES,
                     (
-                        Target(f"0 - ({_left(OF_APP)})", instant=True),
+                        Target(_left(OF_APP), instant=True),
                         Target(recorded(_STALE, chosen=OF_APP), instant=True),
                         _share("1h"),
                         _share("6h"),
@@ -60,17 +60,17 @@ SLO_BOARD = Board(
                     width=16,
                     height=9,
                     columns=(
-                        *("Job", "Application", "Query", "Overspent", "Now", "Stale 1h"),
+                        *("Job", "Application", "Query", "Budget left", "Now", "Stale 1h"),
                         *("Stale 6h", "Stale 1d", "Stale 3d", "Target"),
                     ),
-                    sort="Overspent",
+                    sort="-Budget left",
                     decimals=1,
                     overrides=(
                         Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 150))),
                         Override(
-                            "^Overspent$",
+                            "^Budget left$",
                             (
-                                ("thresholds", ((None, GREEN), (-0.5, ORANGE), (0, RED))),
+                                ("thresholds", _LEFT),
                                 ("cell", "color-text"),
                             ),
                         ),

@@ -182,7 +182,7 @@ def _moments(now: float) -> list[float]:
 
 
 def _recorded() -> dict[str, Callable[[str, float], float]]:
-    usual = {"orders": 1.0, "payments": 0.35, "searches": 0.3, "clicks": 0.9, "sessions": 0.8}
+    usual = {"orders": 1.3, "payments": 0.9, "searches": 0.5, "clicks": 0.8, "sessions": 0.9}
     rows = {"orders": 60.0, "payments": 15.0, "searches": 80.0, "clicks": 60.0, "sessions": 20.0}
 
     def wobble(moment: float) -> float:
