@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .board import Board, Link, Override, Panel, Row, Target
+from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT
-from .links import EXPLORE_ROW, QUERY_ROW, RUNBOOK_ROW, RUNBOOKS
+from .links import EXPLORE_ROW, QUERY_LINE, QUERY_ROW, RUNBOOK_ROW, RUNBOOKS
 from .promql import (
     ALERTS,
     ALERTS_SINCE,
@@ -223,7 +223,7 @@ _TIMELINE = Panel(
     width=24,
     height=11,
     mappings={key: text for key, text in VERDICT_TEXTS.items() if key != "10"},
-    links=(Link("Open this query", QUERY_ROW.url.replace("__data.fields", "__field.labels")),),
+    links=(QUERY_LINE,),
 )
 
 _FIRING = Panel(

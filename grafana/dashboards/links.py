@@ -7,6 +7,11 @@ from .board import Link
 _CHOSEN = "${datasource:queryparam}&${job:queryparam}"
 _ROW = "var-app=${__data.fields.Application:percentencode}&var-query=${__data.fields.Query:percentencode}"
 QUERY_ROW = Link("Open this query", f"/d/streamgauge-query?{_CHOSEN}&{_ROW}&${{__url_time_range}}")
+QUERY_LINE = Link(
+    "Open this query",
+    f"/d/streamgauge-query?{_CHOSEN}&var-app=${{__field.labels.app:percentencode}}"
+    "&var-query=${__field.labels.query:percentencode}&${__url_time_range}",
+)
 RUNBOOK_ROW = Link("Runbook", "${runbooks}/${__data.fields.Alert}.md")
 RUNBOOKS = Link("Runbooks", "${runbooks}/README.md")
 

@@ -344,6 +344,19 @@ def test_links_lead_somewhere():
     ]
 
 
+def test_links_name_columns_and_labels_that_there_are():
+    """`__data.fields` knows a table's columns by their titles, `__field.labels` a line's labels."""
+    for board in COMMITTED.values():
+        for panel in board["panels"]:
+            text = json.dumps(panel)
+            if panel["type"] == "table":
+                columns = set(panel["transformations"][1]["options"]["renameByName"].values())
+                assert set(re.findall(r"__data\.fields\.(\w+)", text)) <= columns, panel["title"]
+            else:
+                assert "__data.fields" not in text
+            assert set(re.findall(r"__field\.labels\.(\w+)", text)) <= {"app", "query"}
+
+
 def test_alerts_link_to_a_board_that_speaks_of_them():
     """Whoever follows a page's link finds a panel that names the alert, there or on the query's board."""
     from streamgauge.grafana.alerts.catalogue import alerts
