@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 
 import pytest
 from promql_tree import fill
-from recording import record, replay
+from recording import load, record, replay
 from stage import ROOT
 
 from streamgauge.grafana.dashboards.catalogue import BOARDS
@@ -52,8 +53,8 @@ PRODUCED = {
 
 @pytest.fixture(scope="module")
 def recording():
-    """A fresh run."""
-    return record()
+    """A fresh run; with STREAMGAUGE_RECORDING=kept, for a second look, the one that the last left."""
+    return load() if os.environ.get("STREAMGAUGE_RECORDING") == "kept" else record()
 
 
 @pytest.fixture(scope="module")
