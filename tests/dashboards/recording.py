@@ -35,7 +35,7 @@ from streamgauge.grafana.alerts.yamltext import dump
 
 SCALE = 1 / 60
 SCRAPE = 2  # seconds
-SECONDS = 210.0
+SECONDS = 180.0
 PLACE = ROOT / "artifacts" / "recording"
 HISTORY = ("orders", "payments", "searches", "clicks", "sessions")
 DAY = 86400.0
