@@ -23,12 +23,12 @@ PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 1600
 # What is chosen in each picture; the others show every query.
 CHOSEN = {
-    "streamgauge-query": {"query": "invoices"},
+    "streamgauge-query": {"query": "clicks"},
     "streamgauge-state": {"query": "orders|sessions"},
-    "streamgauge-sources": {"query": "clicks"},
+    "streamgauge-sources": {"query": "clicks|payments"},
     "streamgauge-checkpoint": {"query": "orders"},
     "streamgauge-regressions": {"query": "orders"},
-    "streamgauge-slo": {"query": "invoices"},
+    "streamgauge-slo": {"query": "exports"},
 }
 
 

@@ -277,7 +277,7 @@ def _play(prometheus: Prometheus, drivers: dict[str, Driver], work: Path, second
         return bool(found) and float(found[0]["value"][1]) >= count
 
     wait_until(lambda: committed("bank", 1), words, 150)
-    wait_until(lambda: committed("shop", 7), words, 200)
+    wait_until(lambda: committed("shop", 6), words, 240)
     begin = time.time()
     time.sleep(seconds / 4)
     drivers["bank"].kill()
@@ -291,7 +291,7 @@ def _expect(prometheus: Prometheus) -> None:
         (one["metric"]["query"], one["metric"]["state"])
         for one in prometheus.ask("streamgauge_query_state == 1")
     }
-    for wanted in (("invoices", "stalled"), ("exports", "failed"), ("returns", "idle")):
+    for wanted in (("clicks", "stalled"), ("exports", "failed"), ("returns", "idle")):
         assert wanted in states, states
 
 

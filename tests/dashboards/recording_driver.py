@@ -147,8 +147,7 @@ class Shop:
     def open(self) -> None:
         """Start everything."""
         observed = self.clicks().observe("quality", F.count(F.lit(1)).alias("rows"))
-        self.start_python("clicks", self.clicks(), "console")
-        self.start_python("invoices", observed, self.stand)
+        self.start_python("clicks", observed, self.stand)
         self.spark.conf.set(PROVIDER, ROCKSDB)
         rows = self.rate(60).withWatermark("at", "10 seconds")
         windows = rows.groupBy("key", F.window("at", "5 seconds")).count()

@@ -33,9 +33,9 @@ PRODUCED = {
     "there is a day of history": "orders|payments|searches|clicks|sessions",
     "there is a week of history": "orders",
     "the query is running and the rules are loaded": "orders",
-    "a batch is under way, on classic Spark": "invoices",
+    "a batch is under way, on classic Spark": "clicks",
     "the source tells how far it is: Kafka, or another that reports its latest offset": "clicks",
-    "the query uses df.observe()": "invoices",
+    "the query uses df.observe()": "clicks",
     "the query is stateful": "orders",
     "the query has a watermark": "orders",
     "the query is stateful and reads rows": "orders",
@@ -133,5 +133,5 @@ def test_table_of_the_fleet_has_the_worst_first(recording, prometheus):
     found = prometheus.ask(fill(table["targets"][0]["expr"]), recording.end)
     order = sorted(found, key=lambda one: -float(one["value"][1]))
     names = [one["metric"]["query"] for one in order]
-    assert names[:3] == ["ledger", "exports", "invoices"]  # vanished, failed, stalled
+    assert names[:3] == ["ledger", "exports", "clicks"]  # vanished, failed, stalled
     assert names.index("returns") > names.index("clicks")
