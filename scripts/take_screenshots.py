@@ -70,7 +70,9 @@ def main() -> int:
             preview = Preview(prometheus.url, recording.begin, recording.end)
             for uid, board in read_boards().items():
                 page = folder / f"{uid}.html"
-                page.write_text(preview.page(board, CHOSEN.get(uid, {})), encoding="utf-8")
+                text = preview.page(board, CHOSEN.get(uid, {}))
+                # Where the recording was made is nobody's business.
+                page.write_text(text.replace(f"{recording.folder}/work", "/data"), encoding="utf-8")
                 faults += take(page, PICTURES / f"{uid}.png", folder)
                 print(PICTURES / f"{uid}.png")
     print("\n".join(faults))

@@ -110,7 +110,6 @@ CHECKPOINT_BOARD = Board(
                     axis="batch id",
                     minimum=None,
                     fill=0,
-                    decimals=0,
                     overrides=(
                         Override("^planned$", (("color", ORANGE),)),
                         Override("^committed$", (("color", GREEN),)),
@@ -124,7 +123,6 @@ CHECKPOINT_BOARD = Board(
                     Target(best("max", "checkpoint_uncommitted_batches"), "uncommitted"),
                     alerts=("CommitsStalled", "DuplicateRisk"),
                     axis="batches",
-                    decimals=0,
                     overrides=(Override("^uncommitted$", (("color", ORANGE),)),),
                 ),
                 _chart(

@@ -110,6 +110,7 @@ _CONCERNED = (
     'job=~"$job", app=~"$app|", query=~"$query|"'  # some are of an application, not a query
 )
 ALERTS = f'ALERTS{{{_OURS}, alertstate="firing", {_CONCERNED}}}'
+ALERTS_OF_APP = ALERTS.replace(', query=~"$query|"', "")
 ALERTS_SINCE = f"ALERTS_FOR_STATE{{{_OURS}, {_CONCERNED}}}"
 
 ON = f"on ({QUERY})"

@@ -64,7 +64,7 @@ def tree(board: Board) -> dict[str, Any]:
         .timezone("browser")
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
         .variables(_variables(board))
-        .annotations(_annotations())
+        .annotations(_annotations(board))
         .link(_menu())
     )
     for number, (item, place) in enumerate(places(board), start=1):
@@ -145,10 +145,12 @@ def _constant(name: str, value: str) -> Any:
     return sdk.ConstantVariable(name).value(value)
 
 
-def _annotations() -> list[Any]:
+def _annotations(board: Board) -> list[Any]:
+    # Of many queries at once, starts and replays would be a fence before the graphs.
+    shown = {"Failures"} if board.many else {"Starts", "Failures", "Replays"}
     started = f"1000 * {best('max', 'query_started_timestamp_seconds')}"
     failures = increase("query_terminations_total", more='outcome="failed"', by="error_class")
-    return [
+    marks = [
         _annotation("Starts", "blue", started, "{{query}} started", "{{app}}").use_value_for_time(
             True
         ),
@@ -162,6 +164,7 @@ def _annotations() -> list[Any]:
         ),
         _annotation("Alerts", "purple", ALERTS, "{{alertname}}", "{{severity}}: {{query}}"),
     ]
+    return [mark.enable(mark.build().name in shown) for mark in marks]
 
 
 def _annotation(name: str, colour: str, expr: str, title: str, text: str) -> Any:
@@ -169,7 +172,6 @@ def _annotation(name: str, colour: str, expr: str, title: str, text: str) -> Any
         sdk.AnnotationQuery()
         .name(name)
         .datasource(DATASOURCE)
-        .enable(name != "Alerts")
         .icon_color(colour)
         .expr(expr)
         .title_format(title)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED
 from .links import QUERY_ROW
-from .promql import ALERTS, OF_APP, best, knob, recorded
+from .promql import ALERTS_OF_APP, OF_APP, best, knob, recorded
 
 _OBJECTIVE = knob("freshness_objective")
 _BUDGET = f"{1 - _OBJECTIVE:g}"
@@ -92,7 +92,7 @@ SLO_BOARD = Board(
                     "No alert fired in a week.",
                     (
                         Target(
-                            f"topk(10, 5 * sum by (alertname) (count_over_time({ALERTS}[7d:5m])))",
+                            f"topk(10, 5 * sum by (alertname) (count_over_time({ALERTS_OF_APP}[7d:5m])))",
                             "{{alertname}}",
                             instant=True,
                         ),

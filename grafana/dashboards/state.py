@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED
+from .colours import BLUE, GREEN, ORANGE, RED
 from .promql import ON, QUERY, best, knob, rate, recorded, series, window
 
 _STATELESS = "The query has no state."
@@ -62,11 +62,11 @@ STATE_BOARD = Board(
                     "short",
                     "Dashed: where the growth of the last hours leads in a day. Bad is past the line"
                     " and still rising.",
-                    Target(best("max", "state_rows", by="operator"), "{{operator}}"),
+                    Target(best("max", "state_rows", by="operator"), "{{query}} {{operator}}"),
                     Target(
                         f"predict_linear({recorded('query_operator:streamgauge_state_rows:max')}"
                         f"[{_GROWTH}], {_HORIZON}) >= 0",
-                        "{{operator}} in a day",
+                        "{{query}} {{operator}} in a day",
                     ),
                     alerts=("StateBloat", "StateNotEvicting"),
                     axis="rows",
@@ -80,11 +80,11 @@ STATE_BOARD = Board(
                     "Dashed: where the growth of the last hours leads in a day. Bad is past the line.",
                     Target(
                         f"sum by ({QUERY}, operator) ({_MEMORY})",
-                        "{{operator}}",
+                        "{{query}} {{operator}}",
                     ),
                     Target(
                         f"sum by ({QUERY}, operator) (predict_linear({_MEMORY}[{_GROWTH}], {_HORIZON})) >= 0",
-                        "{{operator}} in a day",
+                        "{{query}} {{operator}} in a day",
                     ),
                     alerts=("StateBloat",),
                     steps=((None, BLUE), (knob("state_limit_bytes"), RED)),
@@ -95,8 +95,12 @@ STATE_BOARD = Board(
                     "Rows updated and removed",
                     "short",
                     "Bad is updates with no removal for longer than the longest window.",
-                    Target(_by_operator("state_rows_updated_total"), "{{operator}} updated"),
-                    Target(_by_operator("state_rows_removed_total"), "{{operator}} removed"),
+                    Target(
+                        _by_operator("state_rows_updated_total"), "{{query}} {{operator}} updated"
+                    ),
+                    Target(
+                        _by_operator("state_rows_removed_total"), "{{query}} {{operator}} removed"
+                    ),
                     alerts=("StateNotEvicting",),
                     axis="rows/s",
                     width=8,
@@ -112,7 +116,7 @@ STATE_BOARD = Board(
                     " waits for it.",
                     Target(
                         recorded("query_operator:streamgauge_state_commit:seconds_per_store"),
-                        "{{operator}}",
+                        "{{query}} {{operator}}",
                     ),
                     alerts=("StateCommitSlow",),
                     width=8,
@@ -123,9 +127,15 @@ STATE_BOARD = Board(
                     "Task time a second: update, remove, commit",
                     "s",
                     "Summed over tasks, so it may exceed a second. Bad is commits that outweigh updates.",
-                    Target(_by_operator("state_update_seconds_total"), "{{operator}} update"),
-                    Target(_by_operator("state_removal_seconds_total"), "{{operator}} remove"),
-                    Target(_by_operator("state_commit_seconds_total"), "{{operator}} commit"),
+                    Target(
+                        _by_operator("state_update_seconds_total"), "{{query}} {{operator}} update"
+                    ),
+                    Target(
+                        _by_operator("state_removal_seconds_total"), "{{query}} {{operator}} remove"
+                    ),
+                    Target(
+                        _by_operator("state_commit_seconds_total"), "{{query}} {{operator}} commit"
+                    ),
                     alerts=("StateCommitSlow",),
                     width=8,
                     overrides=(
@@ -147,21 +157,19 @@ STATE_BOARD = Board(
                     Target(_behind("watermark_timestamp_seconds"), "watermark"),
                     Target(_behind("event_time_max_timestamp_seconds"), "newest event"),
                     Target(_behind("event_time_avg_timestamp_seconds"), "mean event"),
-                    Target(_behind("event_time_min_timestamp_seconds"), "oldest event"),
                     alerts=("WatermarkStuck", "FutureEventTime"),
                     minimum=None,
                     overrides=(
                         Override("^watermark$", (("color", ORANGE), ("custom.lineWidth", 2))),
                         Override("^newest event$", (("color", GREEN),)),
                         Override("^mean event$", (("color", BLUE),)),
-                        Override("^oldest event$", (("color", GREY),)),
                     ),
                 ),
                 _event_time(
                     "Rows that came too late",
                     "short",
                     "Rows that the watermark had passed, and that were dropped. Bad is any that stay.",
-                    Target(_LATE, "{{operator}}"),
+                    Target(_LATE, "{{query}} {{operator}}"),
                     alerts=("LateRowsDropped", "AllRowsLate"),
                     empty=_STATELESS,
                     condition=_STATEFUL,
@@ -174,7 +182,7 @@ STATE_BOARD = Board(
                     "Bad is above the line; 100 % is an event from the future that moved the watermark.",
                     Target(
                         f"sum by ({QUERY}) ({_LATE}) / {ON} ({rate('input_rows_total')} > 0)",
-                        "late",
+                        "{{query}}",
                     ),
                     alerts=("LateRowsDropped", "AllRowsLate"),
                     empty="The query has no state, or read nothing.",
@@ -191,7 +199,7 @@ STATE_BOARD = Board(
                     "Block cache: share of reads that it served",
                     "percentunit",
                     "Bad is a fall below what is usual here: reads go to files.",
-                    Target(f"{_HITS} / ({_HITS} + {_MISSES} > 0)", "{{operator}}"),
+                    Target(f"{_HITS} / ({_HITS} + {_MISSES} > 0)", "{{query}} {{operator}}"),
                     alerts=("StateCommitSlow",),
                     empty="The state store is not RocksDB, or read nothing.",
                     condition="the state store is RocksDB and reads blocks",
@@ -203,11 +211,11 @@ STATE_BOARD = Board(
                     "Bad is growth that removals don't bring back.",
                     Target(
                         f"sum by ({QUERY}, operator) ({series('state_rocksdb_sst_file_bytes')})",
-                        "{{operator}} files",
+                        "{{query}} {{operator}} files",
                     ),
                     Target(
                         f"sum by ({QUERY}, operator) ({series('state_rocksdb_pinned_blocks_bytes')})",
-                        "{{operator}} pinned blocks",
+                        "{{query}} {{operator}} pinned blocks",
                     ),
                     alerts=("StateBloat",),
                 ),
@@ -215,8 +223,12 @@ STATE_BOARD = Board(
                     "Keys read and written",
                     "short",
                     "Bad is more reads or writes for the same rows: a changed plan.",
-                    Target(_by_operator("state_rocksdb_gets_total"), "{{operator}} reads"),
-                    Target(_by_operator("state_rocksdb_puts_total"), "{{operator}} writes"),
+                    Target(
+                        _by_operator("state_rocksdb_gets_total"), "{{query}} {{operator}} reads"
+                    ),
+                    Target(
+                        _by_operator("state_rocksdb_puts_total"), "{{query}} {{operator}} writes"
+                    ),
                     alerts=("ProcessingCostRegression",),
                     axis="keys/s",
                 ),
@@ -243,8 +255,14 @@ STATE_BOARD = Board(
                     "Files copied and reused",
                     "short",
                     "Bad is copies without reuse: every snapshot is written whole.",
-                    Target(_by_operator("state_rocksdb_files_copied_total"), "{{operator}} copied"),
-                    Target(_by_operator("state_rocksdb_files_reused_total"), "{{operator}} reused"),
+                    Target(
+                        _by_operator("state_rocksdb_files_copied_total"),
+                        "{{query}} {{operator}} copied",
+                    ),
+                    Target(
+                        _by_operator("state_rocksdb_files_reused_total"),
+                        "{{query}} {{operator}} reused",
+                    ),
                     alerts=("StateCommitSlow",),
                     axis="files/s",
                 ),
@@ -275,7 +293,8 @@ STATE_BOARD = Board(
                     "short",
                     "Versions that a restart has to replay. Bad is above the line.",
                     Target(
-                        best("max", "state_snapshot_lag_versions", by="operator"), "{{operator}}"
+                        best("max", "state_snapshot_lag_versions", by="operator"),
+                        "{{query}} {{operator}}",
                     ),
                     alerts=("SnapshotLag",),
                     empty="Spark tells it from 4.1 on, for RocksDB.",
@@ -288,9 +307,13 @@ STATE_BOARD = Board(
                     "In-memory store: versions found and loaded",
                     "short",
                     "Bad is loads from files that go on after a start: state moves between executors.",
-                    Target(_by_operator("state_hdfs_map_cache_hits_total"), "{{operator}} found"),
                     Target(
-                        _by_operator("state_hdfs_map_cache_misses_total"), "{{operator}} loaded"
+                        _by_operator("state_hdfs_map_cache_hits_total"),
+                        "{{query}} {{operator}} found",
+                    ),
+                    Target(
+                        _by_operator("state_hdfs_map_cache_misses_total"),
+                        "{{query}} {{operator}} loaded",
                     ),
                     empty="The state store is not the HDFS-backed one.",
                     condition="the state store is the HDFS-backed one, Spark's default",
@@ -303,7 +326,7 @@ STATE_BOARD = Board(
                     "Bad is growth towards the executors' memory.",
                     Target(
                         f"sum by ({QUERY}, operator) ({series('state_hdfs_current_version_bytes')})",
-                        "{{operator}}",
+                        "{{query}} {{operator}}",
                     ),
                     alerts=("StateBloat",),
                     empty="The state store is not the HDFS-backed one.",

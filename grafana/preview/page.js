@@ -137,7 +137,11 @@ function table(panel, body) {
   }
   const grid = element("table", body);
   const head = element("tr", grid);
-  for (const name of columns) element("th", head, name.startsWith("Value") ? "number" : "", organize.renameByName[name]);
+  for (const name of columns) {
+    const title = organize.renameByName[name];
+    const number = name.startsWith("Value") && !fieldOf(panel, title).mappings;
+    element("th", head, number ? "number" : "", title);
+  }
   const room = Math.floor((panel.gridPos.h * CELL - 70) / 25);
   for (const row of rows.slice(0, room)) {
     const line = element("tr", grid);
@@ -224,7 +228,7 @@ function draw(panel, plot, times, series) {
   const custom = panel.fieldConfig.defaults.custom || {};
   const range = (_, low, high) => {
     const bottom = min !== undefined ? Math.min(min, low ?? min) : low ?? 0;
-    const top = max !== undefined ? max : high ?? 1;
+    const top = max !== undefined ? max : high || 1;
     const span = top - bottom || Math.abs(top) || 1;
     return [min !== undefined ? bottom : bottom - span * 0.05, max !== undefined ? max : top + span * 0.08];
   };
@@ -318,29 +322,29 @@ function timeline(panel, body) {
   if (!all.length) return nothing(body, panel);
   const plot = element("div", body, "plot");
   const list = element("div", body, "legend");
-  const width = plot.clientWidth, height = plot.clientHeight - 18, left = 150;
-  const root = svg("svg", plot, { width, height: height + 18 });
-  const line = height / all.length;
-  const gap = panel.type === "status-history" ? 1 : 0;
   const field = fieldOf(panel, "");
-  const seen = new Map();
-  all.forEach((one, index) => {
-    svg("text", root, { x: left - 8, y: index * line + line / 2 + 4, "text-anchor": "end" }, one.name);
-    for (const [time, value] of one.points) {
-      const text = mapped(field, value) || { text: format(value, field.unit), color: "#5794f2" };
-      seen.set(text.text, text.color);
-      const x = left + ((time - DATA.begin) / (DATA.end - DATA.begin)) * (width - left);
-      const w = Math.min((DATA.step / (DATA.end - DATA.begin)) * (width - left), width - x);
-      if (w <= 0) continue;
-      svg("rect", root, { x, y: index * line + line * 0.08, width: w - gap + (gap ? 0 : 0.4), height: line * 0.84, fill: text.color });
-    }
-  });
-  timeAxis(root, left, width - left, height + 14);
+  const textOf = (value) => mapped(field, value) || { text: format(value, field.unit), color: "#5794f2" };
+  const seen = new Map(all.flatMap((one) => one.points.map(([, value]) => [textOf(value).text, textOf(value).color])));
   for (const [name, colour] of seen) {
     const entry = element("span", list);
     element("i", entry).style.background = colour;
     entry.appendChild(document.createTextNode(name));
   }
+  // Measured now that the legend has taken its place.
+  const width = plot.clientWidth, height = plot.clientHeight - 18, left = 150;
+  const root = svg("svg", plot, { width, height: height + 18 });
+  const line = height / all.length;
+  const gap = panel.type === "status-history" ? 1 : 0;
+  all.forEach((one, index) => {
+    svg("text", root, { x: left - 8, y: index * line + line / 2 + 4, "text-anchor": "end" }, one.name);
+    for (const [time, value] of one.points) {
+      const x = left + ((time - DATA.begin) / (DATA.end - DATA.begin)) * (width - left);
+      const w = Math.min((DATA.step / (DATA.end - DATA.begin)) * (width - left), width - x);
+      if (w <= 0) continue;
+      svg("rect", root, { x, y: index * line + line * 0.08, width: w - gap + (gap ? 0 : 0.4), height: line * 0.84, fill: textOf(value).color });
+    }
+  });
+  timeAxis(root, left, width - left, height + 14);
 }
 
 function heatmap(panel, body) {

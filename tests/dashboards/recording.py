@@ -182,17 +182,20 @@ def _moments(now: float) -> list[float]:
 
 
 def _recorded() -> dict[str, Callable[[str, float], float]]:
-    usual = {"orders": 1.3, "payments": 0.9, "searches": 0.5, "clicks": 0.8, "sessions": 0.9}
+    usual = {"orders": 1.6, "payments": 1.2, "searches": 0.65, "clicks": 0.9, "sessions": 1.1}
     rows = {"orders": 60.0, "payments": 15.0, "searches": 80.0, "clicks": 60.0, "sessions": 20.0}
 
+    now = time.time()
+
     def wobble(moment: float) -> float:
-        return 1 + 0.08 * (int(moment / 30) % 3 - 1)
+        older = 0.9 if now - moment > 5 * DAY else 1.0
+        return older * (1 + 0.05 * (int(moment / 60) % 3 - 1))
 
     return {
         "query:streamgauge_batch_duration:mean15m": lambda q, t: usual[q] * wobble(t),
         "query:streamgauge_input_rows:rate1h": lambda q, t: rows[q] * wobble(t + 7),
         "query:streamgauge_row_cost:seconds_per_krow1h": lambda q, t: (
-            250 * usual[q] / rows[q] * wobble(t)
+            300 * usual[q] / rows[q] * wobble(t)
         ),
     }
 
