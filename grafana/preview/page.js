@@ -243,7 +243,7 @@ function draw(panel, plot, times, series) {
       scales: { x: { time: true, range: () => [DATA.begin, DATA.end] }, y: { range } },
       axes: [
         { ...axis, size: 26 },
-        { ...axis, size: 66, values: (_, splits) => splits.map((value) => format(value, unit, decimals)), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
+        { ...axis, size: 80, values: (_, splits) => splits.map((value) => format(value, unit, decimals)), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
       ],
       series: [{}, ...series.map(lineOf)],
       hooks: { draw: [marks] },
