@@ -7,7 +7,7 @@ unexport JAVA_HOME SPARK_HOME
 # Tests wait more than they work: two at a time, each file by one process, with a Spark of its own.
 TWO := --numprocesses 2 --dist loadfile
 
-.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules faults connect promtool3 forecast lock clean
+.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules dashboards recording screenshots faults connect promtool3 forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -31,6 +31,7 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 
 setup-integration: setup  ## what else the integration tests need: Jaeger and promtool 3.x, built with Go; again at no cost
 	@$(PYTHON) scripts/setup.py browser
+	@$(PYTHON) scripts/setup_npm.py grafana/preview tests/dashboards/schema
 	@$(PYTHON) scripts/setup_integration.py
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
@@ -48,6 +49,18 @@ docs: setup  ## write the generated pages
 
 rules: setup  ## write the alert rules, the Alertmanager example and the runbook index anew
 	$(BIN)/python -m streamgauge.grafana.alerts.documents .
+
+dashboards: setup  ## write the dashboards, their provisioning files and the list in the docs anew
+	$(BIN)/python -m streamgauge.grafana.dashboards.documents .
+
+recording: setup  ## six minutes of a real Spark with faults, scraped by a real Prometheus, for the pictures
+	$(BIN)/python tests/dashboards/recording.py
+
+screenshots: setup  ## pictures of the dashboards' previews from the recording, which is made if there is none
+	@$(PYTHON) scripts/setup.py browser
+	@$(PYTHON) scripts/setup_npm.py grafana/preview
+	@test -f artifacts/recording/recording.json || $(MAKE) recording
+	$(BIN)/python scripts/take_screenshots.py
 
 faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fault after the other
 	rm -f artifacts/faults.jsonl

@@ -35,6 +35,14 @@ def test_wheel_holds_one_top_level_module(wheel):
     assert len(names) == len(set(names))
 
 
+def test_wheel_holds_the_dashboards_and_not_their_preview(wheel):
+    """What `streamgauge dashboards export` writes is shipped; what draws pictures is for development."""
+    names = zipfile.ZipFile(wheel).namelist()
+    boards = [name for name in names if name.startswith("streamgauge/grafana/dashboards/files/")]
+    assert sum(name.endswith(".json") for name in boards) == 8
+    assert not any("preview" in name or "node_modules" in name for name in names)
+
+
 def test_wheel_installs_and_imports_alone(wheel, tmp_path):
     """In an environment of its own: one module, the command, and no need for Spark."""
     target = tmp_path / "site"

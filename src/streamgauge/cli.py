@@ -17,6 +17,7 @@ from . import demo, evidence
 from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
 from .grafana.alerts import commands as rules_commands
+from .grafana.dashboards import commands as dashboards_commands
 from .version import __version__
 
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     checkpoint_commands.add_parser(commands)
     evidence.add_parser(commands)
     rules_commands.add_parser(commands)
+    dashboards_commands.add_parser(commands)
     _add_metrics(commands)
     _add_run(commands)
     _add_version(commands)

@@ -1,0 +1,253 @@
+"""Agent: can what the other boards show be trusted."""
+
+from __future__ import annotations
+
+from .board import Board, Override, Panel, Row, Target
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
+from .promql import agent, knob, of_app, window
+
+_NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
+_WHERE = "{{app}} {{instance}}"
+_DROPPED = window("dropped_window")
+
+
+def _rate(name: str, by: str = "") -> str:
+    """All agents of the application together."""
+    labels = f"job, instance{', ' + by if by else ''}"
+    each = of_app(f"sum by ({labels}) (rate({agent(name)}[$__rate_interval]))")
+    return f"sum by ({by}) (\n{each}\n)"
+
+
+def _level(name: str) -> str:
+    return of_app(f"max by (job, instance) ({agent(name)})")
+
+
+def _quantile(share: float, name: str) -> str:
+    return f"histogram_quantile({share:g}, {_rate(name + '_bucket', 'le')}) >= 0"
+
+
+def _stat(title: str, unit: str, bad: str, target: Target, **more: object) -> Panel:
+    return Panel(title, "stat", unit, bad, _NO_AGENT, (target,), width=4, height=4, **more)  # type: ignore[arg-type]
+
+
+def _chart(title: str, unit: str, bad: str, *targets: Target, **more: object) -> Panel:
+    settings: dict[str, object] = {"empty": _NO_AGENT, "width": 8} | more
+    return Panel(title, "timeseries", unit, bad, targets=targets, **settings)  # type: ignore[arg-type]
+
+
+def _lost(name: str) -> str:
+    return f"sum(increase({agent(name)}[{_DROPPED}]))"
+
+
+AGENT_BOARD = Board(
+    "agent",
+    "Agent",
+    "The agents themselves: events, drops, time on Spark's bus, series, scrapes.",
+    (
+        Row(
+            "Now",
+            (
+                _stat(
+                    "Agents that answer",
+                    "percentunit",
+                    "Share of the scraped targets that answer. Bad is below 100 %.",
+                    Target('avg(up{job=~"$job"})', "up", instant=True),
+                    alerts=("AgentDown",),
+                    steps=((None, RED), (1, GREEN)),
+                    decimals=0,
+                ),
+                _stat(
+                    "Oldest heartbeat",
+                    "s",
+                    "Age of a worker's last sign of life. Bad is minutes: its worker is blocked.",
+                    Target(
+                        f"max(time() - {_level('agent_heartbeat_timestamp_seconds')})",
+                        "age",
+                        instant=True,
+                    ),
+                    alerts=("AgentBlind",),
+                    steps=((None, GREEN), (knob("heartbeat_seconds"), RED)),
+                ),
+                _stat(
+                    f"Events lost in {_DROPPED}",
+                    "short",
+                    "Dropped by the inbox or by Spark's bus, or never seen. Bad is any.",
+                    Target(
+                        f"{_lost('agent_events_dropped_total')} + {_lost('agent_missed_batches_total')}"
+                        f" + {_lost('agent_bus_dropped_events_total')}",
+                        "lost",
+                        instant=True,
+                    ),
+                    alerts=("AgentEventsDropped",),
+                    steps=((None, GREEN), (0.5, RED)),
+                    decimals=0,
+                ),
+                _stat(
+                    "Own failures in an hour",
+                    "short",
+                    "Failures of the agent's parts, which no query notices. Bad is a number that grows.",
+                    Target(f"sum(increase({agent('agent_errors_total')}[1h]))", "errors", True),
+                    alerts=("AgentBlind",),
+                    steps=((None, GREEN), (0.5, ORANGE)),
+                    decimals=0,
+                ),
+                _stat(
+                    "Series, of the limit",
+                    "percentunit",
+                    "The fullest agent. Bad is near 100 %: new label sets are refused.",
+                    Target(
+                        f"max({agent('agent_series')} / on (job, instance) {agent('agent_series_limit')})",
+                        "used",
+                        instant=True,
+                    ),
+                    steps=((None, GREEN), (0.8, ORANGE), (1, RED)),
+                    decimals=1,
+                ),
+                _stat(
+                    "Fallback events in an hour",
+                    "short",
+                    "Events through PySpark's slow public objects. Bad is any: an unknown Spark.",
+                    Target(
+                        f"sum(increase({agent('agent_fallback_events_total')}[1h]))",
+                        "fallback",
+                        True,
+                    ),
+                    steps=((None, GREEN), (0.5, ORANGE)),
+                    decimals=0,
+                ),
+            ),
+        ),
+        Row(
+            "Events",
+            (
+                _chart(
+                    "Events by kind",
+                    "short",
+                    "Bad is no progress while queries run.",
+                    Target(_rate("agent_events_total", "kind"), "{{kind}}"),
+                    alerts=("AgentBlind",),
+                    axis="events/s",
+                    overrides=(
+                        Override("^progress$", (("color", GREEN),)),
+                        Override("^idle$", (("color", BLUE),)),
+                        Override("^started$", (("color", YELLOW),)),
+                        Override("^terminated$", (("color", PURPLE),)),
+                        Override("^duplicate$", (("color", GREY),)),
+                    ),
+                ),
+                _chart(
+                    "Events lost",
+                    "short",
+                    "Bad is anything above 0: figures of those batches are missing.",
+                    Target(_rate("agent_events_dropped_total"), "dropped by the inbox"),
+                    Target(_rate("agent_missed_batches_total"), "never seen"),
+                    Target(_rate("agent_bus_dropped_events_total"), "dropped by Spark's bus"),
+                    alerts=("AgentEventsDropped",),
+                    axis="events/s",
+                    overrides=(
+                        Override("^dropped by the inbox$", (("color", RED),)),
+                        Override("^never seen$", (("color", ORANGE),)),
+                        Override("^dropped by Spark's bus$", (("color", GREY),)),
+                    ),
+                ),
+                _chart(
+                    "Inbox",
+                    "short",
+                    "Events that wait for the worker. Bad is a queue that does not empty.",
+                    Target(_level("agent_inbox_events"), _WHERE),
+                    alerts=("AgentBlind", "AgentEventsDropped"),
+                    axis="events",
+                ),
+                _chart(
+                    "Time on Spark's listener bus, an event",
+                    "s",
+                    "What the agent costs Spark. Bad is tens of milliseconds.",
+                    Target(_quantile(0.5, "agent_callback_seconds"), "median"),
+                    Target(_quantile(0.99, "agent_callback_seconds"), "p99"),
+                    alerts=("AgentEventsDropped",),
+                    overrides=(
+                        Override("^median$", (("color", GREEN),)),
+                        Override("^p99$", (("color", BLUE),)),
+                    ),
+                ),
+                _chart(
+                    "Time in the worker, an event",
+                    "s",
+                    "Bad is a p99 near the time between events.",
+                    Target(_quantile(0.5, "agent_handling_seconds"), "median"),
+                    Target(_quantile(0.99, "agent_handling_seconds"), "p99"),
+                    alerts=("AgentBlind",),
+                    overrides=(
+                        Override("^median$", (("color", GREEN),)),
+                        Override("^p99$", (("color", BLUE),)),
+                    ),
+                ),
+                _chart(
+                    "Failures by part",
+                    "short",
+                    "Bad is a part that keeps failing; the log names the reason.",
+                    Target(f"{_rate('agent_errors_total', 'part')} > 0", "{{part}}"),
+                    empty="No part of the agent failed in this time range.",
+                    condition="a part of the agent failed",
+                    axis="failures/s",
+                ),
+            ),
+        ),
+        Row(
+            "Series, scrapes and spans",
+            (
+                _chart(
+                    "Series",
+                    "short",
+                    "Bad is steady growth: queries with new names all the time.",
+                    Target(_level("agent_series"), _WHERE),
+                    axis="series",
+                ),
+                _chart(
+                    "Scrape time",
+                    "s",
+                    "Bad is near the scrape's timeout.",
+                    Target(
+                        of_app('max by (job, instance) (scrape_duration_seconds{job=~"$job"})'),
+                        _WHERE,
+                    ),
+                    alerts=("AgentDown",),
+                ),
+                _chart(
+                    "Spans by outcome",
+                    "short",
+                    "Bad is failed or dropped: the trace store is away.",
+                    Target(_rate("agent_spans_total", "outcome"), "{{outcome}}"),
+                    axis="spans/s",
+                    overrides=(
+                        Override("^exported$", (("color", GREEN),)),
+                        Override("^failed$", (("color", RED),)),
+                        Override("^dropped$", (("color", ORANGE),)),
+                        Override("^unsampled$", (("color", GREY),)),
+                        Override("^handed_over$", (("color", BLUE),)),
+                    ),
+                ),
+                Panel(
+                    "Agents and what they watch",
+                    "table",
+                    "short",
+                    "Bad is two versions where there should be one, or a query that is not here.",
+                    _NO_AGENT,
+                    (
+                        Target(
+                            'count by (job, instance, app) (streamgauge_query_info{job=~"$job", app=~"$app", query=~"$query"})\n'
+                            "* on (job, instance) group_left (version, spark_version)"
+                            f" max by (job, instance, version, spark_version) ({agent('build_info')})",
+                            instant=True,
+                        ),
+                    ),
+                    alerts=("AgentDown",),
+                    width=24,
+                    height=6,
+                    columns=("Job", "Instance", "Application", "Agent", "Spark", "Queries"),
+                ),
+            ),
+        ),
+    ),
+    since="now-1h",
+)

@@ -1,0 +1,130 @@
+"""What a dashboard is: plain records, from which the JSON, the docs and the checks are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal[
+    "bargauge", "heatmap", "stat", "state-timeline", "status-history", "table", "timeseries"
+]
+Step = tuple[float | None, str]
+COLUMNS = 24
+
+
+@dataclass(frozen=True)
+class Target:
+    """One query of a panel."""
+
+    expr: str
+    legend: str = ""
+    instant: bool = False
+    exemplar: bool = False
+
+
+@dataclass(frozen=True)
+class Override:
+    """Properties of the fields whose name matches; `pattern` is a regular expression."""
+
+    pattern: str
+    properties: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A way from a value to another page; the URL may hold Grafana's own variables."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel.
+
+    `bad` says what bad looks like, `alerts` which rules watch it (without the prefix), `empty` what
+    it means when there is nothing to show, and `condition` when there is something, where that is
+    not always.
+    """
+
+    title: str
+    kind: Kind
+    unit: str
+    bad: str
+    empty: str
+    targets: tuple[Target, ...]
+    alerts: tuple[str, ...] = ()
+    condition: str = ""
+    width: int = 12
+    height: int = 8
+    axis: str = ""  # what is counted, where the unit can't say it
+    steps: tuple[Step, ...] = ()  # thresholds; the first has no value
+    line: bool = False  # draw the thresholds as lines
+    stack: bool = False
+    fill: int = 8
+    minimum: float | None = 0
+    maximum: float | None = None
+    decimals: int | None = None
+    log: bool = False
+    legend: Literal["list", "table", "none"] = "list"
+    mappings: dict[str, tuple[str, str]] = field(default_factory=dict)  # value: (text, colour)
+    overrides: tuple[Override, ...] = ()
+    columns: tuple[str, ...] = ()  # of a table: labels, then one a target
+    sort: str = ""  # column that the table is sorted by, largest first
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels under one heading, placed from left to right."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Board:
+    """One dashboard; `many` lets several queries be chosen at once."""
+
+    name: str
+    title: str
+    about: str
+    rows: tuple[Row, ...]
+    many: bool = True
+    since: str = "now-3h"
+
+    @property
+    def uid(self) -> str:
+        """The contract's."""
+        return f"streamgauge-{self.name}"
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """All panels, in order."""
+        return tuple(panel for row in self.rows for panel in row.panels)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a panel stands on the grid of 24 columns."""
+
+    x: int
+    y: int
+    w: int
+    h: int
+
+
+def places(board: Board) -> list[tuple[Row | Panel, Place]]:
+    """Each row's heading and its panels with their places: left to right, then the next line."""
+    found: list[tuple[Row | Panel, Place]] = []
+    y = 0
+    for row in board.rows:
+        found.append((row, Place(0, y, COLUMNS, 1)))
+        x, y, height = 0, y + 1, 0
+        for panel in row.panels:
+            if x + panel.width > COLUMNS:
+                x, y, height = 0, y + height, 0
+            found.append((panel, Place(x, y, panel.width, panel.height)))
+            x, height = x + panel.width, max(height, panel.height)
+        y += height
+    return found

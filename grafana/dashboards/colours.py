@@ -1,0 +1,7 @@
+"""The few colours of all boards: red and orange are bad, and nothing that is well wears them."""
+
+from __future__ import annotations
+
+GREY, GREEN, BLUE, PURPLE = "#6e7681", "#56a64b", "#5794f2", "#8f3bb8"
+YELLOW, ORANGE, RED = "#e0b400", "#ff9830", "#e02f44"
+TEXT = "text"

@@ -1,0 +1,79 @@
+"""`streamgauge dashboards export`: the committed files, as they are or with other data sources."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .provisioning import kubernetes_file, provisioning_files
+
+if TYPE_CHECKING:
+    import argparse
+
+FINE, COULD_NOT_LOOK = 0, 2
+_FILES = Path(__file__).with_name("files")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `dashboards` to the command line; `run` of the parsed arguments gives the exit status."""
+    parser = subparsers.add_parser("dashboards", help="the Grafana dashboards: export")
+    actions = parser.add_subparsers(dest="action", required=True)
+    exporter = actions.add_parser("export", help="write the dashboards into a folder")
+    exporter.add_argument("directory", type=Path, metavar="DIR")
+    exporter.add_argument(
+        "--datasource",
+        metavar="NAME",
+        help="name of the Prometheus data source that is chosen at first; else Grafana's default",
+    )
+    exporter.add_argument("--traces", metavar="UID", help="uid of the trace data source")
+    exporter.add_argument("--runbooks", metavar="URL", help="where the runbooks are served")
+    exporter.add_argument(
+        "--format",
+        choices=("json", "provisioning", "kubernetes"),
+        default="json",
+        help="the dashboards alone; with Grafana's provisioning files; or as ConfigMaps",
+    )
+    exporter.set_defaults(run=run_export)
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Write the files and name them."""
+    boards = {path.name: _chosen(path, args) for path in sorted(_FILES.glob("dashboards/*.json"))}
+    try:
+        for path, text in _files(args.format, boards).items():
+            place: Path = args.directory / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"{place}\n")
+    except OSError as error:
+        sys.stderr.write(f"streamgauge dashboards: {error}\n")
+        return COULD_NOT_LOOK
+    return FINE
+
+
+def _files(form: str, boards: dict[str, str]) -> dict[str, str]:
+    if form == "kubernetes":
+        return {"streamgauge-dashboards.yml": kubernetes_file(boards)}
+    if form == "provisioning":
+        placed = {f"dashboards/{name}": text for name, text in boards.items()}
+        return {**placed, **provisioning_files()}
+    return boards
+
+
+def _chosen(path: Path, args: argparse.Namespace) -> str:
+    """A committed dashboard with the choices filled in."""
+    board = json.loads(path.read_text("utf-8"))
+    for variable in board["templating"]["list"]:
+        if variable["name"] == "datasource" and args.datasource:
+            variable["current"] = {"text": args.datasource, "value": args.datasource}
+        for name in ("traces", "runbooks"):
+            if variable["name"] == name and getattr(args, name):
+                variable["query"] = getattr(args, name).rstrip("/")
+    return text_of(board)
+
+
+def text_of(board: dict[str, Any]) -> str:
+    """The text of a dashboard's file."""
+    return json.dumps(board, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

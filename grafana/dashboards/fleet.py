@@ -1,0 +1,302 @@
+"""Fleet: which query is in trouble, at one look."""
+
+from __future__ import annotations
+
+from .board import Board, Override, Panel, Row, Target
+from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT
+from .links import EXPLORE_ROW, QUERY_LINE, QUERY_ROW, RUNBOOK_ROW, RUNBOOKS
+from .promql import (
+    ALERTS,
+    ALERTS_SINCE,
+    CHANGE,
+    ON,
+    P95,
+    QUERY,
+    VANISHED,
+    VERDICT,
+    VERDICTS,
+    WATERMARK_LAG,
+    best,
+    knob,
+    rate,
+    recorded,
+    series,
+)
+
+_NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
+_NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
+VERDICT_TEXTS = {
+    str(number): (state.replace("_", " "), colour) for state, (number, colour) in VERDICTS.items()
+}
+_ALERT_LABELS = "alertname, severity, job, app, query"
+
+
+def _count(state: str) -> Target:
+    if state == "vanished":
+        known = f"count({recorded('query:streamgauge_active:max')})"
+        return Target(f"count(\n{VANISHED}\n) or 0 * {known}", state, instant=True)
+    matcher = f'state="{state}"'
+    return Target(f"sum({best('max', 'query_state', matcher)})", state.replace("_", " "), True)
+
+
+def _firing(severity: str) -> Target:
+    rules_are_there = f"0 * count({recorded('query:streamgauge_active:max')})"
+    chosen = ALERTS.replace("{", f'{{severity="{severity}", ')
+    return Target(f"count({chosen}) or {rules_are_there}", severity, instant=True)
+
+
+_VERDICT_COUNTS = Panel(
+    "Queries by verdict",
+    "stat",
+    "short",
+    "Bad is any colour but grey, green or blue: a failed, stalled, blind, vanished or restarting"
+    " query, or one that falls behind.",
+    _NO_AGENT,
+    tuple(_count(state) for state in reversed(VERDICTS)),
+    alerts=(
+        *("QueryFailed", "QueryStalled", "QueryVanished", "QueryMissing", "AgentBlind"),
+        *("RestartLoop", "FallingBehind"),
+    ),
+    width=24,
+    height=4,
+    steps=((None, GREY),),
+    decimals=0,
+    overrides=tuple(
+        Override(f"^{state.replace('_', ' ')}$", (("thresholds", ((None, GREY), (1, colour))),))
+        for state, (_, colour) in VERDICTS.items()
+    ),
+)
+
+
+def _stat(title: str, unit: str, bad: str, empty: str, target: Target, **more: object) -> Panel:
+    return Panel(title, "stat", unit, bad, empty, (target,), width=4, height=4, **more)  # type: ignore[arg-type]
+
+
+_STATS = (
+    _stat(
+        "Pages now",
+        "short",
+        "Bad is anything above 0: each is a critical alert that pages; the list below names it.",
+        _NO_RULES,
+        _firing("critical"),
+        alerts=("QueryFailed", "QueryStalled", "QueryVanished"),
+        steps=((None, GREEN), (1, RED)),
+        decimals=0,
+    ),
+    _stat(
+        "Warnings now",
+        "short",
+        "Bad is a number that stays: warnings are tickets, not pages.",
+        _NO_RULES,
+        _firing("warning"),
+        alerts=("FallingBehind", "StateBloat", "BatchDurationRegression"),
+        steps=((None, GREEN), (1, ORANGE)),
+        decimals=0,
+    ),
+    _stat(
+        "Oldest output",
+        "s",
+        "Freshness of the query whose output is oldest. Bad is more than the objective's target.",
+        _NO_AGENT,
+        Target(f"max({series('freshness_lag_seconds')})", "oldest", instant=True),
+        alerts=("FreshnessBudgetBurn",),
+        steps=((None, GREEN), (knob("freshness_seconds"), RED)),
+    ),
+    _stat(
+        "Silence, of its budget",
+        "percentunit",
+        "The query that is nearest to being called stalled. Bad is 100 % and more.",
+        _NO_RULES,
+        Target(
+            f"max({recorded('query:streamgauge_silence:seconds')}"
+            f" / {ON} {recorded('query:streamgauge_silence_budget:seconds')})",
+            "nearest",
+            instant=True,
+        ),
+        alerts=("QueryStalled",),
+        steps=((None, GREEN), (0.8, ORANGE), (1, RED)),
+        decimals=0,
+    ),
+    _stat(
+        "Restarts in a day",
+        "short",
+        "Bad is more than your deployments explain.",
+        _NO_RULES,
+        Target(
+            f"sum(changes({recorded('query:streamgauge_started:timestamp_seconds')}[1d]))",
+            "restarts",
+            instant=True,
+        ),
+        alerts=("RestartLoop",),
+        steps=((None, GREEN), (knob("restart_count"), ORANGE)),
+        decimals=0,
+    ),
+    _stat(
+        "Rows a second",
+        "short",
+        "What the whole fleet reads. Bad is a fall while data waits.",
+        _NO_AGENT,
+        Target(f"sum(rate({series('input_rows_total')}[$__rate_interval]))", "rows/s"),
+        alerts=("ThroughputDrop",),
+        steps=((None, BLUE),),
+    ),
+)
+
+_TABLE = Panel(
+    "Queries, worst first",
+    "table",
+    "short",
+    "Bad is at the top. A click on a query opens its board; a click on a verdict offers its traces"
+    " and the runbooks.",
+    _NO_AGENT,
+    (
+        Target(f"{VERDICT}\nor {ON} 10 * (\n{VANISHED}\n)", instant=True),
+        Target(best("max", "freshness_lag_seconds"), instant=True),
+        Target(recorded("query:streamgauge_backlog:rows"), instant=True),
+        Target(rate("input_rows_total"), instant=True),
+        Target(P95, instant=True),
+        Target(CHANGE, instant=True),
+        Target(WATERMARK_LAG, instant=True),
+        Target(f"sum by ({QUERY}) ({series('state_memory_bytes')})", instant=True),
+        Target(f"1000 * {best('max', 'query_started_timestamp_seconds')}", instant=True),
+    ),
+    alerts=("QueryFailed", "QueryStalled", "FallingBehind", "BatchDurationRegression"),
+    width=24,
+    height=11,
+    columns=(
+        *("Job", "Application", "Query", "Verdict", "Freshness", "Backlog", "Rows/s"),
+        *("p95 batch", "Against last week", "Watermark lag", "State", "Last restart"),
+    ),
+    sort="Verdict",
+    overrides=(
+        Override(
+            "^Verdict$",
+            (
+                ("mappings", VERDICT_TEXTS),
+                ("cell", "color-background"),
+                ("links", (QUERY_ROW, EXPLORE_ROW, RUNBOOKS)),
+                ("custom.width", 130),
+            ),
+        ),
+        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 180))),
+        Override(
+            "^Freshness$",
+            (
+                ("unit", "s"),
+                ("thresholds", ((None, TEXT), (knob("freshness_seconds"), RED))),
+                ("cell", "color-text"),
+            ),
+        ),
+        Override(
+            "^Backlog$",
+            (
+                ("unit", "short"),
+                ("thresholds", ((None, TEXT), (knob("backlog_rows"), ORANGE))),
+                ("cell", "color-text"),
+            ),
+        ),
+        Override("^Rows/s$", (("unit", "short"),)),
+        Override("^p95 batch$", (("unit", "s"),)),
+        Override(
+            "^Against last week$",
+            (
+                ("unit", "percentunit"),
+                ("decimals", 0),
+                ("thresholds", ((None, TEXT), (knob("regression_ratio") - 1, ORANGE))),
+                ("cell", "color-text"),
+            ),
+        ),
+        Override("^Watermark lag$", (("unit", "s"),)),
+        Override("^State$", (("unit", "bytes"),)),
+        Override("^Last restart$", (("unit", "dateTimeFromNow"),)),
+    ),
+)
+
+_TIMELINE = Panel(
+    "Verdicts",
+    "state-timeline",
+    "short",
+    "One line a query. Bad is red and purple; a line that ends has no driver any more.",
+    _NO_AGENT,
+    (Target(VERDICT, "{{query}} · {{app}}"),),
+    alerts=("QueryFailed", "QueryStalled", "RestartLoop", "AgentBlind", "QueryVanished"),
+    width=24,
+    height=11,
+    mappings={key: text for key, text in VERDICT_TEXTS.items() if key != "10"},
+    links=(QUERY_LINE,),
+)
+
+_FIRING = Panel(
+    "Firing alerts",
+    "table",
+    "s",
+    "Bad is every line: how long the alert's condition has held. A click on the name opens the"
+    " runbook.",
+    "No alert is firing.",
+    (
+        Target(
+            f"time() - max by ({_ALERT_LABELS}) ({ALERTS_SINCE})\n"
+            f"and on ({_ALERT_LABELS}) {ALERTS}",
+            instant=True,
+        ),
+    ),
+    condition="an alert is firing",
+    width=12,
+    height=9,
+    columns=("Alert", "Severity", "Job", "Application", "Query", "Holds for"),
+    sort="-Severity",
+    overrides=(
+        Override("^Alert$", (("links", (RUNBOOK_ROW,)), ("custom.minWidth", 230))),
+        Override("^Query$", (("links", (QUERY_ROW,)),)),
+        Override(
+            "^Severity$",
+            (
+                ("mappings", {"critical": ("critical", RED), "warning": ("warning", ORANGE)}),
+                ("cell", "color-background"),
+                ("custom.width", 100),
+            ),
+        ),
+        Override("^Job$", (("custom.width", 90),)),
+    ),
+)
+
+_OLDEST = Panel(
+    "Freshness: the ten oldest",
+    "bargauge",
+    "s",
+    "How old the output of a query is. Bad is past the objective's target.",
+    _NO_AGENT,
+    (Target(f"topk(10, {best('max', 'freshness_lag_seconds')})", "{{query}}", instant=True),),
+    alerts=("FreshnessBudgetBurn",),
+    width=6,
+    height=9,
+    steps=((None, GREEN), (knob("freshness_seconds"), RED)),
+    maximum=None,
+)
+
+_SLOWER = Panel(
+    "Slower than last week: the ten worst",
+    "bargauge",
+    "percentunit",
+    "Mean batch time against the week before. Bad is half as long again and more.",
+    "No query has a day of history yet.",
+    (Target(f"topk(10, {CHANGE})", "{{query}}", instant=True),),
+    alerts=("BatchDurationRegression",),
+    condition="there is a day of history",
+    width=6,
+    height=9,
+    minimum=None,
+    steps=((None, GREEN), (knob("regression_ratio") - 1, ORANGE)),
+    decimals=0,
+)
+
+FLEET = Board(
+    "fleet",
+    "Fleet",
+    "Every query of every application: which one is in trouble, and since when.",
+    (
+        Row("Now", (_VERDICT_COUNTS, *_STATS)),
+        Row("Queries", (_TABLE, _TIMELINE)),
+        Row("Trouble", (_FIRING, _OLDEST, _SLOWER)),
+    ),
+)

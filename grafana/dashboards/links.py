@@ -1,0 +1,34 @@
+"""Ways out of a panel: to a query's board, to its traces, to the runbooks. All keep the time."""
+
+from __future__ import annotations
+
+from .board import Link
+
+_CHOSEN = "${datasource:queryparam}&${job:queryparam}"
+_ROW = "var-app=${__data.fields.Application:percentencode}&var-query=${__data.fields.Query:percentencode}"
+QUERY_ROW = Link("Open this query", f"/d/streamgauge-query?{_CHOSEN}&{_ROW}&${{__url_time_range}}")
+QUERY_LINE = Link(
+    "Open this query",
+    f"/d/streamgauge-query?{_CHOSEN}&var-app=${{__field.labels.app:percentencode}}"
+    "&var-query=${__field.labels.query:percentencode}&${__url_time_range}",
+)
+RUNBOOK_ROW = Link("Runbook", "${runbooks}/${__data.fields.Alert}.md")
+RUNBOOKS = Link("Runbooks", "${runbooks}/README.md")
+
+
+def explore(app: str, query: str) -> str:
+    """Grafana's trace search on the batches of a query."""
+    return (
+        '/explore?left={"datasource":"${traces}","queries":[{"refId":"A","queryType":"traceql",'
+        f'"query":"{{resource.service.name=\\"{app}\\" %26%26 name=\\"batch {query}\\"}}"}}],'
+        '"range":{"from":"${__from}","to":"${__to}"}}'
+    )
+
+
+EXPLORE_ROW = Link(
+    "Traces of its batches",
+    explore("${__data.fields.Application:percentencode}", "${__data.fields.Query:percentencode}"),
+)
+EXPLORE_CHOSEN = Link(
+    "Traces of its batches", explore("${app:percentencode}", "${query:percentencode}")
+)

@@ -1,0 +1,129 @@
+"""Series and expressions that several boards share. A name that no table knows raises."""
+
+from __future__ import annotations
+
+from streamgauge.exporters.metrics import METRICS, PREFIX
+from streamgauge.grafana.alerts.catalogue import recordings
+from streamgauge.grafana.alerts.knobs import Settings
+
+QUERY = "job, app, query"
+CHOSEN = 'job=~"$job", app=~"$app", query=~"$query"'
+OF_APP = 'job=~"$job", app=~"$app"'  # every query of the application, whichever was chosen
+_RECORDED = frozenset(rule.record for rule in recordings())
+_SETTINGS = Settings()
+
+# The verdicts from best to worst: the number is what panels show and tables sort by.
+VERDICTS = {
+    "stopped": (0, "#6e7681"),
+    "idle": (1, "#5794f2"),
+    "running": (2, "#56a64b"),
+    "starting": (3, "#8ab8ff"),
+    "catching_up": (4, "#e0b400"),
+    "falling_behind": (5, "#ff9830"),
+    "restarting": (6, "#fa6400"),
+    "blind": (7, "#8f3bb8"),
+    "stalled": (8, "#e02f44"),
+    "failed": (9, "#c4162a"),
+    "vanished": (10, "#ad0317"),
+}
+
+
+def series(name: str, more: str = "", chosen: str = CHOSEN) -> str:
+    """A series of the agent, for the queries that were chosen."""
+    family = name
+    for suffix in ("_bucket", "_sum", "_count"):
+        if name not in METRICS:
+            family = name.removesuffix(suffix) if name.endswith(suffix) else family
+    kind = METRICS[family].kind
+    if (kind == "histogram") == (family == name):
+        raise KeyError(f"{name} is no series of the {kind} {family}")
+    return f"{PREFIX}{name}{{{chosen}{', ' + more if more else ''}}}"
+
+
+def recorded(name: str, more: str = "", chosen: str = CHOSEN) -> str:
+    """A series that the rules record, for the queries that were chosen."""
+    if name not in _RECORDED:
+        raise KeyError(f"no rule records {name}")
+    return f"{name}{{{chosen}{', ' + more if more else ''}}}"
+
+
+def agent(name: str) -> str:
+    """A series of the agent itself, which knows no query."""
+    return series(name, chosen='job=~"$job"')
+
+
+def of_app(expr: str) -> str:
+    """A vector by job and instance, with the application that the instance serves."""
+    info = series("build_info", chosen='job=~"$job", app=~"$app"')
+    return f"({expr})\n* on (job, instance) group_left (app) max by (job, instance, app) ({info})"
+
+
+def best(operation: str, name: str, more: str = "", by: str = "") -> str:
+    """A gauge by query, whichever instance serves it."""
+    return f"{operation} by ({QUERY}{', ' + by if by else ''}) ({series(name, more)})"
+
+
+def rate(name: str, more: str = "", by: str = "") -> str:
+    """A counter's rate by query."""
+    labels = f"{QUERY}{', ' + by if by else ''}"
+    return f"sum by ({labels}) (rate({series(name, more)}[$__rate_interval]))"
+
+
+def increase(name: str, window: str = "$__rate_interval", more: str = "", by: str = "") -> str:
+    """A counter's increase by query."""
+    labels = f"{QUERY}{', ' + by if by else ''}"
+    return f"sum by ({labels}) (increase({series(name, more)}[{window}]))"
+
+
+def knob(name: str) -> float:
+    """The value that the alert rules ship with."""
+    value = _SETTINGS.value(name)
+    if isinstance(value, str):
+        raise TypeError(f"{name} is no number")
+    return value
+
+
+def window(name: str) -> str:
+    """A knob as a range: `15m`."""
+    return _SETTINGS.duration(name)
+
+
+_VERDICT_TERMS = "\n  or ".join(
+    f"{number} * " + series("query_state", f'state="{state}"')
+    for state, (number, _) in VERDICTS.items()
+    if state != "vanished"
+)
+VERDICT = f"max by ({QUERY}) (\n  {_VERDICT_TERMS}\n)"
+
+# Gone without a word, and not because a run of `available_now` or `once` was over. Prometheus alone
+# can tell; the window is the alert's.
+_ACTIVE = recorded("query:streamgauge_active:max")
+_ENDS_BY_DESIGN = recorded("query:streamgauge_alerting:info", 'trigger=~"available_now|once"')
+VANISHED = (
+    f"(last_over_time({_ACTIVE}[{window('memory_window')}]) == 1)\n"
+    f"unless on ({QUERY}) {_ACTIVE}\n"
+    f"unless on ({QUERY}) {_ENDS_BY_DESIGN}"
+)
+
+_OURS = 'alertname=~"SparkStream.+", alertname!="SparkStreamWatchdog"'
+_CONCERNED = (
+    'job=~"$job", app=~"$app|", query=~"$query|"'  # some are of an application, not a query
+)
+ALERTS = f'ALERTS{{{_OURS}, alertstate="firing", {_CONCERNED}}}'
+ALERTS_OF_APP = ALERTS.replace(', query=~"$query|"', "")
+ALERTS_SINCE = f"ALERTS_FOR_STATE{{{_OURS}, {_CONCERNED}}}"
+
+ON = f"on ({QUERY})"
+P95 = (
+    f"histogram_quantile(0.95, sum by ({QUERY}, le)"
+    f" (rate({series('batch_duration_seconds_bucket')}[$__rate_interval]))) >= 0"
+)
+# Batches of the last quarter of an hour against those of the week before.
+CHANGE = (
+    f"{recorded('query:streamgauge_batch_duration:mean15m')}"
+    f" / {ON} {recorded('query:streamgauge_batch_duration:avg1w')} - 1"
+)
+WATERMARK_LAG = f"time() - {best('max', 'watermark_timestamp_seconds')}"
+DRAIN = (
+    f"{recorded('query:streamgauge_backlog:rows')}\n/ {ON} clamp_min({rate('input_rows_total')}, 1)"
+)

@@ -1,0 +1,190 @@
+"""Regressions: is a query slower than it was, and is it the code or the load."""
+
+from __future__ import annotations
+
+from .board import Board, Override, Panel, Row, Target
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, TEXT
+from .links import QUERY_ROW
+from .promql import OF_APP, ON, knob, recorded, series, window
+
+_MEAN = "query:streamgauge_batch_duration:mean15m"
+_AVG = "query:streamgauge_batch_duration:avg1w"
+_SIGMA = "query:streamgauge_batch_duration:stddev1w"
+_COST = "query:streamgauge_row_cost:seconds_per_krow1h"
+_RATE = "query:streamgauge_input_rows:rate1h"
+_DAY, _WEEK, _HOUR = window("cost_day"), window("cost_week"), window("cost_window")
+_HISTORY = "there is a week of history"
+_NONE = "No batch with data yet; a day and a week ago fill in as history grows."
+_DASH = ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
+_THEN = (
+    Override("^now$", (("color", BLUE), ("custom.lineWidth", 2))),
+    Override("^a day ago$", (("color", GREEN), ("custom.fillOpacity", 0))),
+    Override("^a week ago$", (("color", PURPLE), ("custom.fillOpacity", 0))),
+    Override("^warns (above|below)$", (("color", RED), ("custom.fillOpacity", 0), _DASH)),
+)
+_USUAL = Override("^usual$", (("color", GREY), ("custom.fillOpacity", 0)))
+
+
+def _then(name: str) -> tuple[Target, ...]:
+    return (
+        Target(recorded(name), "now"),
+        Target(f"{recorded(name)} offset {_DAY}", "a day ago"),
+        Target(f"{recorded(name)} offset {_WEEK}", "a week ago"),
+    )
+
+
+def _of_app(name: str) -> str:
+    return recorded(name, chosen=OF_APP)
+
+
+def _against(name: str, ago: str) -> Target:
+    return Target(f"{_of_app(name)} / {ON} {_of_app(name)} offset {ago} - 1", instant=True)
+
+
+def _phase(ago: str = "") -> str:
+    back = f" offset {ago}" if ago else ""
+    spent = f"increase({series('phase_duration_seconds_total')}[{_HOUR}]{back})"
+    batches = f"increase({series('batches_total')}[{_HOUR}]{back})"
+    return f"sum by (phase) ({spent})\n/ on () group_left () sum({batches} > 0)"
+
+
+_CHANGE = (
+    ("unit", "percentunit"),
+    ("decimals", 0),
+    ("thresholds", ((None, TEXT), (knob("cost_ratio") - 1, ORANGE))),
+    ("cell", "color-text"),
+)
+
+REGRESSIONS = Board(
+    "regressions",
+    "Regressions",
+    "Now against a day and a week ago: batch time, cost of a thousand rows, throughput.",
+    (
+        Row(
+            "Every query of the application",
+            (
+                Panel(
+                    "Cost of 1,000 rows, the most expensive change first",
+                    "table",
+                    "short",
+                    "Bad is a cost that rose against both yesterday and last week: the code or its"
+                    " surroundings got slower. A longer batch at the same cost is more load.",
+                    "No query has read rows for an hour, or the rules are not loaded.",
+                    (
+                        _against(_COST, _WEEK),
+                        _against(_COST, _DAY),
+                        Target(_of_app(_COST), instant=True),
+                        Target(_of_app(_MEAN), instant=True),
+                        Target(f"{_of_app(_MEAN)} / {ON} {_of_app(_AVG)} - 1", instant=True),
+                        Target(_of_app(_RATE), instant=True),
+                        _against(_RATE, _WEEK),
+                        Target(_of_app("query:streamgauge_busy:ratio15m"), instant=True),
+                    ),
+                    alerts=(
+                        "ProcessingCostRegression",
+                        "BatchDurationRegression",
+                        "ThroughputDrop",
+                    ),
+                    width=24,
+                    height=9,
+                    columns=(
+                        *("Job", "Application", "Query", "Cost against last week"),
+                        *("Cost against yesterday", "Seconds per 1,000 rows", "Mean batch"),
+                        *("Batch against its week", "Rows/s", "Rows against last week", "Busy"),
+                    ),
+                    sort="Cost against last week",
+                    overrides=(
+                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 150))),
+                        Override("^(Cost against .*|Batch against its week)$", _CHANGE),
+                        Override(
+                            "^Rows against last week$", (("unit", "percentunit"), ("decimals", 0))
+                        ),
+                        Override("^(Seconds per 1,000 rows|Mean batch)$", (("unit", "s"),)),
+                        Override("^Busy$", (("unit", "percentunit"), ("decimals", 0))),
+                    ),
+                ),
+            ),
+        ),
+        Row(
+            "One query",
+            (
+                Panel(
+                    "Batch time",
+                    "timeseries",
+                    "s",
+                    "Mean of batches with data. Bad is above the dashed line, which is three deviations"
+                    " over the usual and half as much again.",
+                    _NONE,
+                    (
+                        *_then(_MEAN),
+                        Target(recorded(_AVG), "usual"),
+                        Target(
+                            f"({recorded(_AVG)} + {ON} {knob('regression_sigma'):g} * {recorded(_SIGMA)})"
+                            f" > {ON} {knob('regression_ratio'):g} * {recorded(_AVG)}\n"
+                            f"or {ON} {knob('regression_ratio'):g} * {recorded(_AVG)}",
+                            "warns above",
+                        ),
+                    ),
+                    alerts=("BatchDurationRegression",),
+                    condition=_HISTORY,
+                    height=9,
+                    overrides=(*_THEN, _USUAL),
+                ),
+                Panel(
+                    "Cost of 1,000 rows",
+                    "timeseries",
+                    "s",
+                    "Batch time for a thousand rows, whatever the load. Bad is above the dashed line.",
+                    _NONE,
+                    (
+                        *_then(_COST),
+                        Target(
+                            f"{knob('cost_ratio'):g} * {recorded(_COST)} offset {_WEEK}",
+                            "warns above",
+                        ),
+                    ),
+                    alerts=("ProcessingCostRegression",),
+                    condition=_HISTORY,
+                    height=9,
+                    overrides=_THEN,
+                ),
+                Panel(
+                    "Rows a second",
+                    "timeseries",
+                    "short",
+                    "Bad is below the dashed line while the query is busy or data waits.",
+                    _NONE,
+                    (
+                        *_then(_RATE),
+                        Target(
+                            f"{knob('throughput_ratio'):g} * {recorded(_RATE)} offset {_WEEK}",
+                            "warns below",
+                        ),
+                    ),
+                    alerts=("ThroughputDrop",),
+                    condition=_HISTORY,
+                    height=9,
+                    axis="rows/s",
+                    overrides=_THEN,
+                ),
+                Panel(
+                    "Phases of a batch, now and a week ago",
+                    "table",
+                    "s",
+                    f"Mean time of each phase over {_HOUR}. Bad is one that grew: it says where to look.",
+                    "No batch for an hour.",
+                    (
+                        Target(_phase(), instant=True),
+                        Target(_phase(_WEEK), instant=True),
+                    ),
+                    alerts=("ProcessingCostRegression",),
+                    condition=_HISTORY,
+                    height=9,
+                    columns=("Phase", "Now", "A week ago"),
+                    sort="Now",
+                ),
+            ),
+        ),
+    ),
+    many=False,
+)

@@ -1,0 +1,444 @@
+"""Boards as Grafana's classic JSON, through Grafana's own builders. Needed to build, never to run.
+
+The JSON says schema version 38, which is Grafana 10.0's; newer ones migrate what they load.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    heatmap,
+    prometheus,
+    stat,
+    statetimeline,
+    statushistory,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.builders import dashboard as sdk
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as common_model
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import heatmap as heatmap_model
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from streamgauge.grafana.alerts.knobs import Settings
+
+from .board import Board, Link, Override, Panel, Place, Row, Step, Target, places
+from .commands import text_of
+from .promql import ALERTS, best, increase
+
+SCHEMA = 38
+TAG = "streamgauge"
+DATASOURCE = common_model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+_BUILDERS: dict[str, Any] = {
+    "bargauge": bargauge.Panel,
+    "heatmap": heatmap.Panel,
+    "stat": stat.Panel,
+    "state-timeline": statetimeline.Panel,
+    "status-history": statushistory.Panel,
+    "table": table.Panel,
+    "timeseries": timeseries.Panel,
+}
+
+
+def render(board: Board) -> str:
+    """The text of a board's JSON file; the same board gives the same text."""
+    return text_of(tree(board))
+
+
+def tree(board: Board) -> dict[str, Any]:
+    """The board as plain data."""
+    builder = (
+        sdk.Dashboard(f"Streamgauge / {board.title}")
+        .uid(board.uid)
+        .description(board.about)
+        .tags([TAG])
+        .readonly()
+        .refresh("30s")
+        .time(board.since, "now")
+        .timezone("browser")
+        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+        .variables(_variables(board))
+        .annotations(_annotations(board))
+        .link(_menu())
+    )
+    for number, (item, place) in enumerate(places(board), start=1):
+        builder = _add(builder, number, item, place)
+    built = json.loads(json.dumps(builder.build(), cls=JSONEncoder))
+    built["schemaVersion"] = SCHEMA
+    _mend(built)
+    return dict(built)
+
+
+def _mend(built: dict[str, Any]) -> None:
+    """What the builders can't say, or say without being asked."""
+    for shown in (*built["annotations"]["list"], *built["links"]):
+        del shown["placement"]  # Grafana 12.3 would hide them in a menu
+    for variable in built["templating"]["list"]:
+        for name in ("auto", "auto_count", "auto_min"):  # of interval variables
+            del variable[name]
+        if variable["type"] == "constant":
+            variable["hide"] = 2
+    for panel in built["panels"]:
+        panel.get("options", {}).pop("footer", None)  # of older tables; newer ones don't know it
+        defaults = panel.get("fieldConfig", {}).get("defaults", {})
+        if "links" in defaults:  # the builder makes dashboard links of them
+            defaults["links"] = [
+                {name: link[name] for name in ("title", "url", "targetBlank")}
+                for link in defaults["links"]
+            ]
+
+
+def _add(builder: Any, number: int, item: Row | Panel, place: Place) -> Any:
+    grid = model.GridPos(h=place.h, w=place.w, x=place.x, y=place.y)
+    if isinstance(item, Row):
+        return builder.with_row(sdk.Row(item.title).id(number).grid_pos(grid))
+    return builder.with_panel(_panel(item).id(number).grid_pos(grid))
+
+
+# ---- around the panels ----------------------------------------------------------------------
+
+
+def _menu() -> Any:
+    link = sdk.DashboardLink("Streamgauge").type(model.DashboardLinkType.DASHBOARDS)
+    return link.tags([TAG]).as_dropdown(True).include_vars(True).keep_time(True)
+
+
+def _variables(board: Board) -> list[Any]:
+    settings = Settings()
+    build_info, query_info = "streamgauge_build_info", "streamgauge_query_info"
+    return [
+        sdk.DatasourceVariable("datasource").label("Data source").type("prometheus"),
+        _labels("job", f"label_values({build_info}, job)"),
+        _labels("app", f'label_values({build_info}{{job=~"$job"}}, app)'),
+        _labels(
+            "query",
+            f'label_values({query_info}{{job=~"$job", app=~"$app"}}, query)',
+            everything=board.many,
+        ),
+        _constant("traces", str(settings.value("tempo_uid"))),
+        _constant("runbooks", str(settings.value("runbook_url"))),
+    ]
+
+
+def _labels(name: str, query: str, *, everything: bool = True) -> Any:
+    # Several may be chosen everywhere: only then does Grafana escape a name for its regular expression.
+    variable = (
+        sdk.QueryVariable(name)
+        .label({"app": "Application"}.get(name, name.capitalize()))
+        .datasource(DATASOURCE)
+        .query({"query": query, "refId": name})
+        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(model.VariableSort.ALPHABETICAL_ASC)
+        .multi(True)
+        .include_all(everything)
+    )
+    return variable.all_value(".+") if everything else variable
+
+
+def _constant(name: str, value: str) -> Any:
+    return sdk.ConstantVariable(name).value(value)
+
+
+def _annotations(board: Board) -> list[Any]:
+    # Of many queries at once, starts and replays would be a fence before the graphs.
+    shown = {"Failures"} if board.many else {"Starts", "Failures", "Replays"}
+    started = f"1000 * {best('max', 'query_started_timestamp_seconds')}"
+    failures = increase("query_terminations_total", more='outcome="failed"', by="error_class")
+    marks = [
+        _annotation("Starts", "blue", started, "{{query}} started", "{{app}}").use_value_for_time(
+            True
+        ),
+        _annotation("Failures", "red", f"{failures} > 0", "{{query}} failed", "{{error_class}}"),
+        _annotation(
+            "Replays",
+            "orange",
+            f"{increase('batches_replayed_total')} > 0",
+            "{{query}} replayed a batch",
+            "{{app}}",
+        ),
+        _annotation("Alerts", "purple", ALERTS, "{{alertname}}", "{{severity}}: {{query}}"),
+    ]
+    return [mark.enable(mark.build().name in shown) for mark in marks]
+
+
+def _annotation(name: str, colour: str, expr: str, title: str, text: str) -> Any:
+    return (
+        sdk.AnnotationQuery()
+        .name(name)
+        .datasource(DATASOURCE)
+        .icon_color(colour)
+        .expr(expr)
+        .title_format(title)
+        .text_format(text)
+        .step("10s")
+    )
+
+
+# ---- panels ---------------------------------------------------------------------------------
+
+
+def describe(panel: Panel) -> str:
+    """What bad looks like, and the alerts that watch it."""
+    names = ", ".join(f"SparkStream{name}" for name in panel.alerts)
+    watched = f"Watched by {names}." if names else "No alert watches it."
+    condition = f" Has data only when {panel.condition}." if panel.condition else ""
+    return f"{panel.bad} {watched}{condition}"
+
+
+def _panel(panel: Panel) -> Any:
+    builder = (
+        _BUILDERS[panel.kind]()
+        .title(panel.title)
+        .description(describe(panel))
+        .datasource(DATASOURCE)
+        .unit(panel.unit)
+        .no_value(panel.empty)
+        .targets([_target(panel, number, target) for number, target in enumerate(panel.targets)])
+    )
+    if panel.minimum is not None:
+        builder = builder.min(panel.minimum)
+    if panel.maximum is not None:
+        builder = builder.max(panel.maximum)
+    if panel.decimals is not None:
+        builder = builder.decimals(panel.decimals)
+    if panel.steps:
+        builder = builder.thresholds(_thresholds(panel.steps))
+    if panel.mappings:
+        builder = builder.mappings(_mappings(panel.mappings))
+    if panel.links:
+        builder = builder.data_links([_link(link) for link in panel.links])
+    builder = _SHAPES[panel.kind](builder, panel)
+    for override in panel.overrides:
+        builder = builder.override_by_regexp(override.pattern, _properties(override))
+    return builder
+
+
+def _target(panel: Panel, number: int, target: Target) -> Any:
+    query = (
+        prometheus.Dataquery()
+        .ref_id(chr(ord("A") + number))
+        .datasource(DATASOURCE)
+        .expr(target.expr)
+        .legend_format(target.legend or "__auto")
+        .exemplar(target.exemplar)
+    )
+    query = query.instant() if target.instant else query.range()
+    if panel.kind == "table":
+        return query.format(PromQueryFormat.TABLE)
+    if panel.kind == "heatmap":
+        return query.format(PromQueryFormat.HEATMAP)
+    return query.format(PromQueryFormat.TIME_SERIES)
+
+
+def _thresholds(steps: tuple[Step, ...]) -> Any:
+    return (
+        sdk.ThresholdsConfig()
+        .mode(model.ThresholdsMode.ABSOLUTE)
+        .steps([model.Threshold(value=value, color=colour) for value, colour in steps])
+    )
+
+
+def _mappings(texts: dict[str, tuple[str, str]]) -> list[Any]:
+    options = {
+        value: model.ValueMappingResult(text=text, color=colour, index=index)
+        for index, (value, (text, colour)) in enumerate(texts.items())
+    }
+    return [model.ValueMap(options=options)]
+
+
+def _link(link: Link) -> Any:
+    return sdk.DashboardLink(link.title).url(link.url).target_blank(False)
+
+
+def _data_link(link: Link) -> dict[str, Any]:
+    return {"title": link.title, "url": link.url, "targetBlank": False}
+
+
+def _properties(override: Override) -> list[Any]:
+    return [_property(name, value) for name, value in override.properties]
+
+
+def _property(name: str, value: Any) -> Any:
+    if name == "thresholds":
+        value = _thresholds(value).build()
+    elif name == "mappings":
+        value = _mappings(value)
+    elif name == "links":
+        value = [_data_link(link) for link in value]
+    elif name == "color":
+        value = {"mode": "fixed", "fixedColor": value}
+    elif name == "cell":
+        mode = {"mode": "basic"} if value == "color-background" else {}
+        name, value = "custom.cellOptions", {"type": value, **mode}
+    return model.DynamicConfigValue(id_val=name, value=value)
+
+
+def _legend(shown: bool) -> Any:
+    legend = common.VizLegendOptions().placement(common_model.LegendPlacement.BOTTOM)
+    return legend.display_mode(common_model.LegendDisplayMode.LIST).show_legend(shown)
+
+
+def _tooltip() -> Any:
+    return (
+        common.VizTooltipOptions()
+        .mode(common_model.TooltipDisplayMode.MULTI)
+        .sort(common_model.SortOrder.DESCENDING)
+    )
+
+
+def _reduce() -> Any:
+    return common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
+
+
+def _timeseries(builder: Any, panel: Panel) -> Any:
+    builder = (
+        builder.legend(_legend(panel.legend != "none"))
+        .tooltip(_tooltip())
+        .draw_style(common_model.GraphDrawStyle.LINE)
+        .line_interpolation(common_model.LineInterpolation.LINEAR)
+        .line_width(1)
+        .fill_opacity(panel.fill)
+        .show_points(common_model.VisibilityMode.NEVER)
+        .axis_label(panel.axis)
+        .span_nulls(False)
+    )
+    if panel.stack:
+        builder = builder.stacking(
+            common.StackingConfig().mode(common_model.StackingMode.NORMAL).group("A")
+        )
+    if panel.line:
+        style = common.GraphThresholdsStyleConfig()
+        builder = builder.thresholds_style(style.mode(common_model.GraphThresholdsStyleMode.DASHED))
+    return builder
+
+
+def _stat(builder: Any, panel: Panel) -> Any:
+    return (
+        builder.reduce_options(_reduce())
+        .graph_mode(common_model.BigValueGraphMode.NONE)
+        .color_mode(common_model.BigValueColorMode.BACKGROUND)
+        .justify_mode(common_model.BigValueJustifyMode.CENTER)
+        .orientation(common_model.VizOrientation.VERTICAL)
+        .text_mode(
+            common_model.BigValueTextMode.VALUE
+            if len(panel.targets) == 1 and "{{" not in panel.targets[0].legend
+            else common_model.BigValueTextMode.VALUE_AND_NAME
+        )
+    )
+
+
+def _bargauge(builder: Any, _: Panel) -> Any:
+    return (
+        builder.reduce_options(_reduce())
+        .orientation(common_model.VizOrientation.HORIZONTAL)
+        .display_mode(common_model.BarGaugeDisplayMode.BASIC)
+        .show_unfilled(True)
+    )
+
+
+def _timeline(builder: Any, _: Panel) -> Any:
+    return (
+        builder.legend(_legend(shown=True))
+        .tooltip(common.VizTooltipOptions().mode(common_model.TooltipDisplayMode.SINGLE))
+        .show_value(common_model.VisibilityMode.NEVER)
+        .row_height(0.85)
+        .fill_opacity(85)
+        .line_width(0)
+        .merge_values(True)
+        .per_page(25)
+    )
+
+
+def _history(builder: Any, _: Panel) -> Any:
+    return (
+        builder.legend(_legend(shown=True))
+        .tooltip(common.VizTooltipOptions().mode(common_model.TooltipDisplayMode.SINGLE))
+        .show_value(common_model.VisibilityMode.NEVER)
+        .row_height(0.85)
+        .fill_opacity(85)
+    )
+
+
+def _heatmap(builder: Any, panel: Panel) -> Any:
+    return (
+        builder.calculate(False)
+        .cell_gap(1)
+        .color(
+            heatmap.HeatmapColorOptions()
+            .mode(heatmap_model.HeatmapColorMode.SCHEME)
+            .scheme("Blues")
+            .reverse(False)
+            .steps(64)
+        )
+        .exemplars_color("#ff9830")
+        .y_axis(
+            heatmap.YAxisConfig().unit(panel.unit).axis_placement(common_model.AxisPlacement.LEFT)
+        )
+        .tooltip(heatmap.HeatmapTooltip().mode(common_model.TooltipDisplayMode.SINGLE))
+        .show_legend()
+    )
+
+
+def _table(builder: Any, panel: Panel) -> Any:
+    names = dict(zip(_fields(panel), panel.columns, strict=True))
+    hidden = dict.fromkeys(("Time",), True)
+    hidden |= {field: True for field, title in names.items() if not title}
+    builder = (
+        builder.show_header(True)
+        .cell_height(common_model.TableCellHeight.SM)
+        .with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(
+            model.DataTransformerConfig(
+                id_val="organize",
+                options={
+                    "excludeByName": hidden,
+                    "indexByName": {field: index for index, field in enumerate(names)},
+                    "renameByName": {field: title for field, title in names.items() if title},
+                },
+            )
+        )
+    )
+    if panel.sort:
+        order = common.TableSortByFieldState().display_name(panel.sort.lstrip("-"))
+        builder = builder.sort_by([order.desc(not panel.sort.startswith("-"))])
+    return builder
+
+
+def _fields(panel: Panel) -> list[str]:
+    """Names of a table's fields as Grafana makes them: the labels, then one value a target."""
+    expr = panel.targets[0].expr
+    labels = panel.columns[: len(panel.columns) - len(panel.targets)]
+    known = {
+        "Job": "job", "Application": "app", "Query": "query", "Alert": "alertname",
+        "Severity": "severity", "Instance": "instance", "Agent": "version",
+        "Spark": "spark_version", "Trigger": "trigger", "Sink": "sink", "Mode": "output_mode",
+        "State store": "state_provider", "Code": "code_version", "Team": "team", "Env": "env",
+        "Tier": "tier", "Run": "run_id", "Checkpoint": "checkpoint", "Rule": "rule",
+        "Phase": "phase",
+    }  # fmt: skip
+    for label in labels:
+        if known[label] not in expr:
+            raise KeyError(f"{panel.title}: no label {known[label]} in {expr}")
+    values = (
+        ["Value"]
+        if len(panel.targets) == 1
+        else [f"Value #{chr(ord('A') + number)}" for number in range(len(panel.targets))]
+    )
+    return [known[label] for label in labels] + values
+
+
+_SHAPES: dict[str, Any] = {
+    "bargauge": _bargauge,
+    "heatmap": _heatmap,
+    "stat": _stat,
+    "state-timeline": _timeline,
+    "status-history": _history,
+    "table": _table,
+    "timeseries": _timeseries,
+}

@@ -1,0 +1,164 @@
+"""A preview of the dashboards where there is no Grafana: their own JSON, a real Prometheus' answers.
+
+    python grafana/preview/preview.py URL BEGIN END FOLDER [VARIABLE=VALUE …]
+
+writes a page for each dashboard. It fills in Grafana's variables, asks what each panel asks, and draws the
+panels at their places with uPlot, which Grafana draws with too. It shows what the queries return and how it
+is laid out, and claims no more. A development tool: it is no part of the wheel.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+BOARDS = HERE.parent / "dashboards" / "files" / "dashboards"
+UPLOT = HERE / "node_modules" / "uplot" / "dist"
+POINTS = 120
+_VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)(?::\w+)?\}")
+
+
+class PreviewError(Exception):
+    """A panel's query failed, or something is not here; says which and what to do."""
+
+
+class Preview:
+    """One look at a Prometheus: where it is, and from when to when."""
+
+    def __init__(self, url: str, begin: float, end: float, rate_interval: float = 20) -> None:
+        self.url, self.begin, self.end = url, begin, end
+        self.step = max(1, round((end - begin) / POINTS))
+        self._own = {
+            "__rate_interval": f"{rate_interval:g}s",
+            "__interval": f"{self.step}s",
+            "__range": f"{end - begin:.0f}s",
+        }
+
+    def fill(self, expr: str, variables: dict[str, str]) -> str:
+        """The expression as Grafana sends it; a variable that is not given matches everything."""
+        known = {**self._own, **variables}
+        return _VARIABLE.sub(lambda match: known.get(match[1] or match[2], ".+"), expr)
+
+    def get(self, path: str, **parameters: object) -> Any:
+        """The data of an answer of Prometheus' API."""
+        text = urllib.parse.urlencode({name: str(value) for name, value in parameters.items()})
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}", text.encode())  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - a person's own URL
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            words = json.load(error).get("error", str(error))
+            raise PreviewError(f"{parameters.get('query')}: {words}") from error
+
+    def answer(self, target: dict[str, Any], variables: dict[str, str]) -> Any:
+        """What Prometheus says to one query of a panel."""
+        expr = self.fill(target["expr"], variables)
+        if target["instant"]:
+            return self.get("query", query=expr, time=self.end)
+        times = {"start": self.begin, "end": self.end, "step": self.step}
+        return self.get("query_range", query=expr, **times)
+
+    def exemplars(self, target: dict[str, Any], variables: dict[str, str]) -> list[dict[str, Any]]:
+        """Dots for a panel that wants them, at most one in a step."""
+        if not target.get("exemplar"):
+            return []
+        expr = self.fill(target["expr"], variables)
+        found = self.get("query_exemplars", query=expr, start=self.begin, end=self.end)
+        dots: dict[int, dict[str, Any]] = {}
+        for series in found:
+            for one in series["exemplars"]:
+                at = float(one["timestamp"])
+                dots[int(at / self.step)] = {"time": at, "value": float(one["value"])}
+        return list(dots.values())
+
+    def marks(self, board: dict[str, Any], variables: dict[str, str]) -> list[dict[str, Any]]:
+        """Annotations that are on: when, and their colour."""
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for mark in board["annotations"]["list"]:
+            if not mark["enable"]:
+                continue
+            for one in self.answer({**mark, "instant": False}, variables)["result"]:
+                times = one["values"]
+                if mark.get("useValueForTime"):
+                    moments = {float(value) / 1000 for _, value in times}
+                else:
+                    moments = {float(times[0][0])}
+                for at in moments:
+                    if self.begin <= at <= self.end:
+                        colour = {"blue": "#5794f2", "red": "#e02f44"}.get(
+                            mark["iconColor"], "#ff9830"
+                        )
+                        found[mark["name"], int(at)] = {"time": at, "colour": colour}
+        return list(found.values())
+
+    def page(self, board: dict[str, Any], variables: dict[str, str]) -> str:
+        """The whole page of a board: it needs no other file and no server."""
+        panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+        data = {
+            "board": board,
+            "begin": self.begin,
+            "end": self.end,
+            "step": self.step,
+            "variables": {name: variables.get(name, "All") for name in ("job", "app", "query")},
+            "answers": {
+                panel["id"]: [self.answer(target, variables) for target in panel["targets"]]
+                for panel in panels
+            },
+            "exemplars": {
+                panel["id"]: [
+                    dot for target in panel["targets"] for dot in self.exemplars(target, variables)
+                ]
+                for panel in panels
+            },
+            "marks": self.marks(board, variables),
+            "faults": [],
+        }
+        return _html(data)
+
+
+def _html(data: dict[str, Any]) -> str:
+    if not UPLOT.exists():
+        raise PreviewError("uPlot is not here; `npm ci` in grafana/preview brings it")
+    styles = [(UPLOT / "uPlot.min.css").read_text(), (HERE / "page.css").read_text()]
+    scripts = [(UPLOT / "uPlot.iife.min.js").read_text()]
+    scripts += [(HERE / name).read_text() for name in ("format.js", "page.js")]
+    held = json.dumps(data).replace("</", "<\\/")
+    return "\n".join(
+        [
+            '<!doctype html><html><head><meta charset="utf-8">',
+            *(f"<style>{style}</style>" for style in styles),
+            "</head><body>",
+            f"<script>const DATA = {held};</script>",
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>",
+        ]
+    )
+
+
+def read_boards() -> dict[str, dict[str, Any]]:
+    """The committed dashboards by uid."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(BOARDS.glob("*.json"))}
+
+
+def main(arguments: list[str]) -> int:
+    """Write a page for each dashboard, with the variables that were given."""
+    url, begin, end, folder, *given = arguments
+    variables = dict(pair.split("=", 1) for pair in given)
+    preview = Preview(url, float(begin), float(end))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for uid, board in read_boards().items():
+        place = Path(folder) / f"{uid}.html"
+        place.write_text(preview.page(board, variables), encoding="utf-8")
+        sys.stdout.write(f"{place}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""Pictures of the dashboards' previews, from a recording, in headless Chromium.
+
+Fails when a panel is empty or clipped, and says which.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "dashboards"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grafana" / "preview"))
+
+from preview import Preview, read_boards
+from recording import PLACE, load, replay
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+WIDTH = 1600
+# What is chosen in each picture; the others show every query.
+CHOSEN = {
+    "streamgauge-query": {"query": "clicks"},
+    "streamgauge-state": {"query": "orders|sessions"},
+    "streamgauge-sources": {"query": "clicks|payments"},
+    "streamgauge-checkpoint": {"query": "orders"},
+    "streamgauge-regressions": {"query": "orders"},
+    "streamgauge-slo": {"query": "exports"},
+}
+
+
+def browse(page: Path, folder: Path, *flags: str) -> str:
+    """Chromium's words for a page."""
+    done = subprocess.run(
+        [
+            *(str(ROOT / ".programs/bin/chromium"), "--headless", "--no-sandbox", "--disable-gpu"),
+            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+            *("--disable-sync", "--hide-scrollbars", f"--user-data-dir={folder / 'profile'}"),
+            *("--virtual-time-budget=4000", *flags, page.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=110,
+    )
+    return done.stdout
+
+
+def take(page: Path, picture: Path, folder: Path) -> list[str]:
+    """Take the picture of a page; what is wrong with it."""
+    dom = browse(page, folder, f"--window-size={WIDTH},1200", "--dump-dom")
+    told = re.search(r'id="told">(.+?)</script>', dom)
+    if not told:
+        return [f"{page.name}: its script did not come to an end"]
+    found = json.loads(told[1])
+    browse(page, folder, f"--window-size={WIDTH},{found['height']}", f"--screenshot={picture}")
+    return [f"{page.stem}: {fault}" for fault in found["faults"]]
+
+
+def main() -> int:
+    """Take all pictures; 1 if one has a fault."""
+    recording = load()
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with replay(recording, folder / "prometheus") as prometheus:
+            preview = Preview(prometheus.url, recording.begin, recording.end)
+            for uid, board in read_boards().items():
+                page = folder / f"{uid}.html"
+                text = preview.page(board, CHOSEN.get(uid, {}))
+                # Where the recording was made is nobody's business.
+                page.write_text(text.replace(f"{PLACE}/work", "/data"), encoding="utf-8")
+                faults += take(page, PICTURES / f"{uid}.png", folder)
+                print(PICTURES / f"{uid}.png")
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

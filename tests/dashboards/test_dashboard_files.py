@@ -1,0 +1,369 @@
+"""The dashboards as files: what is committed parses, is complete, and is what the boards say."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import promql_parser
+import pytest
+import yaml
+from promql_tree import RATE_INTERVAL, labels_of, parse, selectors, walk
+from stage import ROOT
+
+from streamgauge.exporters.metrics import METRICS
+from streamgauge.grafana.alerts.catalogue import DASHBOARDS, alert_names, recordings
+from streamgauge.grafana.alerts.knobs import KNOBS
+from streamgauge.grafana.dashboards import documents
+from streamgauge.grafana.dashboards.catalogue import BOARDS
+from streamgauge.grafana.dashboards.render import render
+
+FILES = ROOT / "grafana" / "dashboards" / "files" / "dashboards"
+COMMITTED = {path.stem: json.loads(path.read_text()) for path in sorted(FILES.glob("*.json"))}
+PANELS = [
+    pytest.param(panel, id=f"{uid}: {panel['title']}")
+    for uid, board in COMMITTED.items()
+    for panel in board["panels"]
+    if panel["type"] != "row"
+]
+EXPRESSIONS = [
+    pytest.param(target["expr"], id=f"{uid}: {panel['title']} {target['refId']}")
+    for uid, board in COMMITTED.items()
+    for panel in board["panels"]
+    for target in panel.get("targets", [])
+] + [
+    pytest.param(annotation["expr"], id=f"{uid}: mark {annotation['name']}")
+    for uid, board in COMMITTED.items()
+    for annotation in board["annotations"]["list"]
+]
+# Prometheus' own series; all others are the agent's or recorded from them.
+PROMETHEUS_OWN = {"ALERTS", "ALERTS_FOR_STATE", "up", "scrape_duration_seconds"}
+# Units that the linter and Grafana 10 both know, of those that are used here.
+UNITS = {"Bps", "bytes", "dateTimeFromNow", "m", "none", "percentunit", "s", "short"}
+
+
+def known_series() -> set[str]:
+    """Names of all series that there can be."""
+    found = {rule.record for rule in recordings()} | PROMETHEUS_OWN
+    for metric in METRICS.values():
+        if metric.kind == "histogram":
+            found |= {f"{metric.full_name}{suffix}" for suffix in ("_bucket", "_sum", "_count")}
+        else:
+            found.add(metric.full_name)
+    return found
+
+
+# ---- the files -----------------------------------------------------------------------------
+
+
+def test_committed_files_are_what_the_boards_say():
+    """`make dashboards` writes them anew."""
+    for path, text in documents.expected_files(ROOT).items():
+        assert path.read_text() == text, f"{path} differs from the boards; run `make dashboards`"
+
+
+def test_rendering_is_deterministic():
+    """The same board gives the same bytes."""
+    for board in BOARDS:
+        assert render(board) == render(board)
+
+
+def test_uids_are_the_contract_s():
+    """All eight, each in the file of its name: alerts and people's own links hang on them."""
+    assert {board["uid"] for board in COMMITTED.values()} == DASHBOARDS
+    assert all(name == board["uid"] for name, board in COMMITTED.items())
+
+
+def test_no_id_is_given():
+    """Grafana gives a dashboard its own id; one in the file would overwrite a stranger's."""
+    for board in COMMITTED.values():
+        assert board.get("id") is None
+
+
+def test_linter_exclusions_have_a_reason():
+    """grafana/dashboard-linter reads this file beside a dashboard; two rules don't suit, and it says why."""
+    rules = yaml.safe_load((FILES / ".lint").read_text())
+    assert set(rules) == {"exclusions"}
+    assert set(rules["exclusions"]) == {"template-instance-rule", "target-instance-rule"}
+    assert all(len(rule["reason"]) > 40 for rule in rules["exclusions"].values())
+
+
+# ---- expressions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_expression_parses(expr):
+    """Prometheus' grammar, with Grafana's variables filled in."""
+    parse(expr)
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_expression_asks_for_series_that_there_are(expr):
+    """A typo would be an empty panel for ever."""
+    names = {selector.name for selector, _ in selectors(expr)}
+    assert names
+    assert names <= known_series()
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_labels_are_those_of_the_series(expr):
+    """A matcher of a label that the agent's series does not have matches nothing, or too much."""
+    for selector, _ in selectors(expr):
+        family = re.sub(r"_(bucket|sum|count)$", "", selector.name.removeprefix("streamgauge_"))
+        metric = METRICS.get(selector.name.removeprefix("streamgauge_")) or METRICS.get(family)
+        if metric and selector.name.startswith("streamgauge_"):
+            assert labels_of(selector) <= {*metric.labels, "job", "instance", "le"}, selector.name
+
+
+def counters() -> set[str]:
+    """Names of series that only ever rise."""
+    found = {metric.full_name for metric in METRICS.values() if metric.kind == "counter"}
+    return found | {name for name in known_series() if name.endswith(("_bucket", "_sum", "_count"))}
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_counters_are_inside_rate_or_increase(expr):
+    """And nothing but counters is: the rate of a gauge is no rate."""
+    rising = counters()
+    for selector, parents in selectors(expr):
+        calls = [p for p in parents if isinstance(p, promql_parser.Call)]
+        rated = bool(calls) and calls[-1].func.name in {"rate", "increase", "irate"}
+        assert rated == (selector.name in rising), selector.name
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_rates_come_before_sums(expr):
+    """`rate(sum())` loses every reset of a counter."""
+    for node, parents in walk(parse(expr)):
+        if isinstance(node, promql_parser.AggregateExpr):
+            names = {p.func.name for p in parents if isinstance(p, promql_parser.Call)}
+            assert not names & {"rate", "increase", "irate"}
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_rate_uses_the_rate_interval(expr):
+    """Any other window is empty at some zoom or some scrape interval."""
+    for node, parents in walk(parse(expr)):
+        if isinstance(node, promql_parser.MatrixSelector):
+            call = parents[-1]
+            assert call.func.name not in {"rate", "irate"} or node.range == RATE_INTERVAL
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_every_selector_is_narrowed_to_the_job(expr):
+    """The linter's target-job: nothing of another job gets in."""
+    for selector, _ in selectors(expr):
+        assert "job" in labels_of(selector)
+        assert 'job=~"$job"' in expr
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_no_churning_label_is_kept(expr):
+    """Ids of runs and batches would draw a new line with every restart; only the fact sheet has one."""
+    by = " ".join(re.findall(r"by \(([^)]*)\)", expr))
+    assert "batch_id" not in by
+    assert "run_id" not in by or "query_info" in expr
+
+
+# ---- panels --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_panel_says_what_it_is(panel):
+    """Title, what bad looks like, and the alert that watches it."""
+    assert panel["title"]
+    assert re.search(r"\b[Bb]ad is\b", panel["description"])
+    named = set(re.findall(r"SparkStream\w+", panel["description"]))
+    assert named <= set(alert_names())
+    assert named or "No alert watches it." in panel["description"]
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_panel_has_a_unit_and_a_text_for_nothing(panel):
+    """The linter's panel-units; and whoever sees nothing learns why."""
+    defaults = panel["fieldConfig"]["defaults"]
+    assert defaults["unit"] in UNITS
+    assert len(defaults["noValue"]) > 10
+    assert defaults["noValue"].endswith((".", "?"))
+    for override in panel["fieldConfig"]["overrides"]:
+        for one in override["properties"]:
+            assert one["id"] != "unit" or one["value"] in UNITS
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_panel_asks_the_chosen_data_source(panel):
+    """The linter's panel-datasource and panel-no-targets."""
+    chosen = {"type": "prometheus", "uid": "${datasource}"}
+    assert panel["datasource"] == chosen
+    assert panel["targets"]
+    assert all(target["datasource"] == chosen for target in panel["targets"])
+    assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_tables_and_stats_ask_for_now_alone(panel):
+    """A table of every moment in the range would be a table of thousands of lines."""
+    if panel["type"] == "table":
+        assert all(target["instant"] and not target["range"] for target in panel["targets"])
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_overrides_meet_a_name_that_there_is(panel):
+    """An override whose pattern meets nothing is a colour or a unit that is missing."""
+    names = [target["legendFormat"] for target in panel["targets"]]
+    names = [re.sub(r"\{\{\w+\}\}", "x", name) for name in names]
+    if panel["type"] == "table":
+        organize = panel["transformations"][1]["options"]
+        names = list(organize["renameByName"].values())
+    for override in panel["fieldConfig"]["overrides"]:
+        pattern = override["matcher"]["options"]
+        templated = any("{{" in target["legendFormat"] for target in panel["targets"])
+        assert templated or any(re.search(pattern, name) for name in names), pattern
+
+
+def test_panels_stand_beside_each_other():
+    """Unique ids; no two panels on one cell; nothing past the last column."""
+    for board in COMMITTED.values():
+        taken: set[tuple[int, int]] = set()
+        ids = [panel["id"] for panel in board["panels"]]
+        assert len(ids) == len(set(ids))
+        for panel in board["panels"]:
+            place = panel["gridPos"]
+            cells = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
+            assert not taken & cells, panel["title"]
+            assert place["x"] + place["w"] <= 24
+            taken |= cells
+
+
+def test_titles_are_unique_in_a_board():
+    """So that a person can say which panel is meant."""
+    for board in BOARDS:
+        titles = [panel.title for panel in board.panels]
+        assert len(titles) == len(set(titles))
+
+
+def test_thresholds_are_knobs():
+    """A line at a number that no rule has would tell another truth than the page."""
+    shares = {0, 0.0001, 0.5, 0.8, 1, 2}  # shares of a whole, and "any at all"
+    knobs = {knob.default for knob in KNOBS if not isinstance(knob.default, str)}
+    derived = {knob - 1 for knob in knobs}
+    for board in BOARDS:
+        for panel in board.panels:
+            values = {value for value, _ in panel.steps if value is not None}
+            assert values <= knobs | derived | shares, panel.title
+            assert not panel.line or values & knobs, panel.title
+
+
+def test_red_is_never_good():
+    """The first, good step of a threshold is red only where less is worse."""
+    for board in BOARDS:
+        for panel in board.panels:
+            if panel.steps and panel.steps[0][1] == "#e02f44":
+                assert panel.title in {"Budget left", "Agents that answer"}
+
+
+# ---- dashboards ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)
+def test_variables_are_as_the_linter_wants_them(board):
+    """Data source, job, application and query, in this order; reloaded with the time range."""
+    variables = {variable["name"]: variable for variable in board["templating"]["list"]}
+    names = ["datasource", "job", "app", "query", "traces", "runbooks"]
+    assert list(variables) == names
+    source, job = variables["datasource"], variables["job"]
+    assert (source["type"], source["query"], source["label"]) == (
+        *("datasource", "prometheus", "Data source"),
+    )
+    assert (job["label"], job["multi"], job["allValue"]) == ("Job", True, ".+")
+    for name in ("job", "app", "query"):
+        variable = variables[name]
+        assert variable["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert variable["refresh"] == 2
+        # Only then does Grafana escape a value for the regular expression it stands in.
+        assert variable["multi"] is True
+        labels = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
+        assert labels[2] == name
+        assert {s.name for s, _ in selectors(labels[1])} <= known_series()
+
+
+@pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)
+def test_every_variable_is_used(board):
+    """A choice that changes nothing misleads."""
+    text = json.dumps({"panels": board["panels"], "links": board["links"]})
+    for name in ("datasource", "job", "app", "query"):
+        assert f"${name}" in text or f"${{{name}" in text
+
+
+@pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)
+def test_board_leads_to_the_others_with_all_that_was_chosen(board):
+    """A menu by tag that keeps variables and time; not editable; the same crosshair."""
+    (menu,) = board["links"]
+    assert (menu["type"], menu["includeVars"], menu["keepTime"]) == ("dashboards", True, True)
+    assert set(menu["tags"]) <= set(board["tags"])
+    assert board["editable"] is False
+    assert board["title"].startswith("Streamgauge / ")
+    assert board["graphTooltip"] == 1
+
+
+@pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)
+def test_marks_are_starts_failures_replays_and_alerts(board):
+    """Failures carry their class, starts their exact time."""
+    marks = {mark["name"]: mark for mark in board["annotations"]["list"]}
+    assert list(marks) == ["Starts", "Failures", "Replays", "Alerts"]
+    assert marks["Starts"]["useValueForTime"] is True
+    assert "error_class" in marks["Failures"]["textFormat"]
+
+
+def test_links_lead_somewhere():
+    """To boards that there are, and with the time; two clicks from a red cell to trace and runbook."""
+    for board in COMMITTED.values():
+        text = json.dumps(board)
+        for uid in re.findall(r"/d/([\w-]+)", text):
+            assert uid in DASHBOARDS
+        for url in re.findall(r"\"(/d/[^\"]+)\"", text):
+            assert "${__url_time_range}" in url
+            assert "${datasource:queryparam}" in url
+    (table,) = [
+        p
+        for p in COMMITTED["streamgauge-fleet"]["panels"]
+        if p["title"].startswith("Quer") and p["type"] == "table"
+    ]
+    verdict = next(
+        o for o in table["fieldConfig"]["overrides"] if o["matcher"]["options"] == "^Verdict$"
+    )
+    (links,) = [p["value"] for p in verdict["properties"] if p["id"] == "links"]
+    assert [link["url"].partition("?")[0] for link in links] == [
+        "/d/streamgauge-query",
+        "/explore",
+        "${runbooks}/README.md",
+    ]
+
+
+def test_links_name_columns_and_labels_that_there_are():
+    """`__data.fields` knows a table's columns by their titles, `__field.labels` a line's labels."""
+    for board in COMMITTED.values():
+        for panel in board["panels"]:
+            text = json.dumps(panel)
+            if panel["type"] == "table":
+                columns = set(panel["transformations"][1]["options"]["renameByName"].values())
+                assert set(re.findall(r"__data\.fields\.(\w+)", text)) <= columns, panel["title"]
+            else:
+                assert "__data.fields" not in text
+            assert set(re.findall(r"__field\.labels\.(\w+)", text)) <= {"app", "query"}
+
+
+def test_alerts_link_to_a_board_that_speaks_of_them():
+    """Whoever follows a page's link finds a panel that names the alert, there or on the query's board."""
+    from streamgauge.grafana.alerts.catalogue import alerts
+
+    words = {uid: json.dumps(board["panels"]) for uid, board in COMMITTED.items()}
+    for alert in alerts():
+        if not alert.full_name.endswith("Watchdog"):
+            assert alert.full_name in words[alert.dashboard], (
+                f"{alert.full_name} on {alert.dashboard}"
+            )

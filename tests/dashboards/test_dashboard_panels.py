@@ -1,0 +1,137 @@
+"""Every panel against a real Prometheus that was filled by a real Spark run with faults.
+
+The run takes six minutes, once for the module; `artifacts/recording` keeps it for `make screenshots`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import pytest
+from promql_tree import fill
+from recording import load, record, replay
+from stage import ROOT
+
+from streamgauge.grafana.dashboards.catalogue import BOARDS
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+FILES = ROOT / "grafana" / "dashboards" / "files" / "dashboards"
+CONDITIONS = {panel.title: panel.condition for board in BOARDS for panel in board.panels}
+TARGETS = [
+    pytest.param(panel, target, id=f"{path.stem}: {panel['title']} {target['refId']}")
+    for path in sorted(FILES.glob("*.json"))
+    for panel in json.loads(path.read_text())["panels"]
+    for target in panel.get("targets", [])
+]
+# Which queries of the run produce each condition; the panel is asked about these alone.
+PRODUCED = {
+    "": ".+",
+    "an alert is firing": ".+",
+    "there is a day of history": "orders|payments|searches|clicks|sessions",
+    "there is a week of history": "orders",
+    "the query is running and the rules are loaded": "orders",
+    "a batch is under way, on classic Spark": "clicks",
+    "the source tells how far it is: Kafka, or another that reports its latest offset": "clicks",
+    "the query uses df.observe()": "clicks",
+    "the query is stateful": "orders",
+    "the query has a watermark": "orders",
+    "the query is stateful and reads rows": "orders",
+    "the state store is RocksDB": "orders",
+    "the state store is RocksDB and reads blocks": "orders",
+    "the state store is RocksDB, on Spark 4.1 or newer": "orders",
+    "the state store is the HDFS-backed one, Spark's default": "sessions",
+    "the sink is one whose manners are known: files, Delta, Kafka, memory, console": "payments",
+    "the agent can read the checkpoint": "orders",
+    "a rule is broken": "orders",
+    "an alert fired for five minutes in the last week": ".+",
+    "a part of the agent failed": ".+",
+}
+
+
+@pytest.fixture(scope="module")
+def recording():
+    """A fresh run; with STREAMGAUGE_RECORDING=kept, for a second look, the one that the last left."""
+    return load() if os.environ.get("STREAMGAUGE_RECORDING") == "kept" else record()
+
+
+@pytest.fixture(scope="module")
+def prometheus(recording, tmp_path_factory):
+    """A Prometheus on what the run left."""
+    with replay(recording, tmp_path_factory.mktemp("replay")) as running:
+        yield running
+
+
+def test_every_condition_is_produced():
+    """A panel with a condition that the run does not produce would never be tested."""
+    assert {panel.condition for board in BOARDS for panel in board.panels} == set(PRODUCED)
+
+
+@pytest.mark.parametrize(("panel", "target"), TARGETS)
+def test_panel_has_data(panel, target, recording, prometheus):
+    """At least one number, asked for as Grafana asks."""
+    query = PRODUCED[CONDITIONS[panel["title"]]]
+    span = f"{recording.end - recording.begin:.0f}s"
+    expr = fill(target["expr"], query=query, __rate_interval="20s", __range=span)
+    if target["instant"]:
+        found = prometheus.ask(expr, recording.end)
+        values = [float(one["value"][1]) for one in found]
+    else:
+        found = prometheus.ask_range(expr, recording.begin, recording.end, 5)
+        values = [float(value) for one in found for _, value in one["values"]]
+    assert any(math.isfinite(value) for value in values), expr
+
+
+def test_conditional_panel_is_empty_without_its_condition(recording, prometheus):
+    """A query without state, watermark or backlog has no such lines: the condition is a real one."""
+    for board in BOARDS:
+        for panel in board.panels:
+            if panel.condition.startswith(
+                ("the state store is RocksDB", "the query has a watermark")
+            ):
+                expr = fill(panel.targets[0].expr, query="searches", __rate_interval="20s")
+                assert not prometheus.ask(expr, recording.end), panel.title
+
+
+@pytest.mark.parametrize("mark", ["Starts", "Failures", "Replays", "Alerts"])
+def test_marks_are_found(mark, recording, prometheus):
+    """Each kind of mark is in the run: starts, failures by class, replays and alerts."""
+    board = json.loads((FILES / "streamgauge-query.json").read_text())
+    (expr,) = [one["expr"] for one in board["annotations"]["list"] if one["name"] == mark]
+    found = prometheus.ask_range(
+        fill(expr, __rate_interval="20s"), recording.begin, recording.end, 5
+    )
+    assert found
+    if mark == "Failures":
+        assert {one["metric"]["error_class"] for one in found} - {"", "other"}
+    if mark == "Starts":
+        times = [float(v) / 1000 for one in found for _, v in one["values"]]
+        assert all(recording.begin - 600 < at < recording.end for at in times)
+
+
+def test_exemplars_lead_to_traces(recording, prometheus):
+    """The heatmap's dots carry the id of a trace that was exported."""
+    board = json.loads((FILES / "streamgauge-query.json").read_text())
+    (panel,) = [one for one in board["panels"] if one["type"] == "heatmap"]
+    expr = fill(panel["targets"][0]["expr"], query="orders", __rate_interval="20s")
+    found = prometheus.get("query_exemplars", query=expr, start=recording.begin, end=recording.end)
+    ids = {one["labels"]["trace_id"] for series in found for one in series["exemplars"]}
+    assert ids
+    traces = (recording.folder / "work" / "traces.jsonl").read_text()
+    assert all(one in traces for one in ids)
+
+
+def test_table_of_the_fleet_has_the_worst_first(recording, prometheus):
+    """The column that it is sorted by is largest for what is in most trouble."""
+    board = json.loads((FILES / "streamgauge-fleet.json").read_text())
+    (table,) = [p for p in board["panels"] if p["title"] == "Queries, worst first"]
+    assert table["options"]["sortBy"] == [{"desc": True, "displayName": "Verdict"}]
+    organize = table["transformations"][1]["options"]["renameByName"]
+    assert organize["Value #A"] == "Verdict"
+    found = prometheus.ask(fill(table["targets"][0]["expr"]), recording.end)
+    order = sorted(found, key=lambda one: -float(one["value"][1]))
+    names = [one["metric"]["query"] for one in order]
+    assert names[:3] == ["ledger", "exports", "clicks"]  # vanished, failed, stalled
+    assert names.index("returns") > names.index("clicks")
