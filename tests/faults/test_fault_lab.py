@@ -1,6 +1,6 @@
 """The fault lab: what must page, what may only warn, and what must stay silent.
 
-Five faults run with every test run, more with the integration tests, all with `make faults`. One driver
+Five faults run with every test run, all with `make faults`. One driver
 and one stack serve them all; each fault runs a query of its own.
 """
 
@@ -117,7 +117,7 @@ def warned(lab: Lab, fault: str, *alerts: str) -> None:
 # ---- what pages ------------------------------------------------------------------------------
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_sink_that_fails_every_third_batch_is_a_loop(lab: Lab):
     """Restarted by its own driver each time, the query is in a loop: one page says so."""
     lab.begin("third")
@@ -129,7 +129,7 @@ def test_sink_that_fails_every_third_batch_is_a_loop(lab: Lab):
     lab.kept(result)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_deleted_checkpoint_pages_at_once(lab: Lab):
     """The same name with a new query id."""
     lab.begin("deleted")
@@ -139,7 +139,7 @@ def test_deleted_checkpoint_pages_at_once(lab: Lab):
     lab.kept(result)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_two_queries_on_one_checkpoint_page(lab: Lab):
     """Both are named in the page."""
     lab.begin("shared", batches=0, shared=True)
@@ -152,7 +152,7 @@ def test_two_queries_on_one_checkpoint_page(lab: Lab):
     lab.kept(result)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_removed_listener_is_blindness(lab: Lab):
     """The query goes on, the agent says that it can't see it, and nobody calls it stalled."""
     lab.begin("deaf")
@@ -166,7 +166,7 @@ def test_removed_listener_is_blindness(lab: Lab):
     lab.kept(result)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_blocked_worker_is_blindness(lab: Lab):
     """An exporter that never returns holds the agent's worker; the page says blind."""
     lab.begin("blocked")
@@ -178,7 +178,7 @@ def test_blocked_worker_is_blindness(lab: Lab):
     lab.kept(result)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_event_from_the_future_pages_when_rows_are_lost(lab: Lab):
     """One event moves the watermark; from then on every row is late, and that pages."""
     lab.begin("future", kind="windows", batches=8)
@@ -237,7 +237,7 @@ def test_stuck_watermark_warns(lab: Lab):
     warned(lab, "a stuck watermark", "WatermarkStuck")
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_late_rows_warn(lab: Lab):
     """Half of the rows are an hour old."""
     lab.begin("late", kind="windows", batches=8)
@@ -312,7 +312,7 @@ def test_long_trigger_interval_is_silent(lab: Lab):
     lab.kept(Result("a long trigger interval"))
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_large_healthy_batch_is_silent(lab: Lab):
     """A batch of many times the budget whose tasks finish one by one is slow, not hung."""
     lab.begin("large")
@@ -324,7 +324,7 @@ def test_large_healthy_batch_is_silent(lab: Lab):
     lab.kept(Result("a large but healthy batch"))
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_catching_up_after_an_outage_is_silent(lab: Lab):
     """A backlog of many files, read two at a time, shrinks."""
     lab.begin("outage", max_files=2)
@@ -337,7 +337,7 @@ def test_catching_up_after_an_outage_is_silent(lab: Lab):
     lab.kept(Result("catching up after an outage"))
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_available_now_that_ends_well_is_silent(lab: Lab):
     """It ends by design, and the driver may stay or go."""
     available_now = {"availableNow": True}
@@ -347,7 +347,7 @@ def test_available_now_that_ends_well_is_silent(lab: Lab):
     lab.kept(Result("an availableNow job that ends well"))
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_prometheus_away_for_a_while_is_silent(lab: Lab):
     """Back after twenty minutes, Prometheus draws no wrong conclusions from the gap."""
     lab.begin("gap")
