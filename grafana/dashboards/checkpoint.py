@@ -155,8 +155,8 @@ CHECKPOINT_BOARD = Board(
                         best("max", "state_snapshot_lag_versions", by="operator"), "{{operator}}"
                     ),
                     alerts=("SnapshotLag",),
-                    empty="Spark tells it from 4.1 on, for RocksDB.",
-                    condition="the state store is RocksDB, on Spark 4.1 or newer",
+                    empty="Spark tells it from 4.1 on, for stateful queries.",
+                    condition="the query is stateful, on Spark 4.1 or newer",
                     axis="versions",
                     steps=((None, BLUE), (knob("snapshot_lag"), RED)),
                     line=True,

@@ -41,7 +41,7 @@ PRODUCED = {
     "the query is stateful and reads rows": "orders",
     "the state store is RocksDB": "orders",
     "the state store is RocksDB and reads blocks": "orders",
-    "the state store is RocksDB, on Spark 4.1 or newer": "orders",
+    "the query is stateful, on Spark 4.1 or newer": "orders",
     "the state store is the HDFS-backed one, Spark's default": "sessions",
     "the sink is one whose manners are known: files, Delta, Kafka, memory, console": "payments",
     "the agent can read the checkpoint": "orders",
