@@ -7,7 +7,7 @@ unexport JAVA_HOME SPARK_HOME
 # Tests wait more than they work: two at a time, each file by one process, with a Spark of its own.
 TWO := --numprocesses 2 --dist loadfile
 
-.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules dashboards recording screenshots faults connect promtool3 forecast lock clean
+.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules dashboards recording panels screenshots faults connect promtool3 forecast lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -29,10 +29,10 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 	$(BIN)/python -m pytest $(PYTEST) tests/faults -m "not integration and not lab"
 	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab"
 
-setup-integration: setup  ## what else the integration tests need: Jaeger and promtool 3.x, built with Go; again at no cost
+setup-integration: setup  ## what else the integration tests need: Jaeger, built with Go, and npm's packages; again at no cost
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_npm.py grafana/preview tests/dashboards/schema
-	@$(PYTHON) scripts/setup_integration.py
+	@$(PYTHON) scripts/setup_integration.py jaeger
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
 	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/faults --ignore tests/spark/test_connect.py -m "integration and not lab"
@@ -57,6 +57,9 @@ dashboards: setup  ## write the dashboards, their provisioning files and the lis
 recording: setup  ## six minutes of a real Spark with faults, scraped by a real Prometheus, for the pictures
 	$(BIN)/python tests/dashboards/recording.py
 
+panels: setup  ## ask every panel's queries of a real Prometheus after a real Spark run with faults
+	$(BIN)/python -m pytest tests/dashboards -m lab
+
 screenshots: setup  ## pictures of the dashboards' previews from the recording, which is made if there is none
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_npm.py grafana/preview
@@ -73,7 +76,7 @@ connect: setup  ## the tests against a real Connect server: killed, restarted, c
 
 promtool3: setup  ## the rule tests with a promtool of the 3.x line, built with Go the first time
 	@$(PYTHON) scripts/setup_integration.py promtool3
-	$(BIN)/python -m pytest tests/alerts -m integration -k prometheus_3
+	$(BIN)/python -m pytest tests/alerts -m lab
 
 forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
 	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md

@@ -73,7 +73,7 @@ def test_firing_check_can_fail(tmp_path):
         play(late, tmp_path)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, monkeypatch):
     """On 3.x too, where ranges are open on the left: within one evaluation of the same time."""
@@ -81,7 +81,7 @@ def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, monkeypatch)
     play(scenario, tmp_path, slack=scenario.step)
 
 
-@pytest.mark.integration
+@pytest.mark.lab
 def test_rules_are_clean_for_prometheus_3():
     """The newer promtool has nothing to say about the rule file."""
     command = [promtool3(), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)]

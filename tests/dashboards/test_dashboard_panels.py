@@ -16,7 +16,7 @@ from stage import ROOT
 
 from streamgauge.grafana.dashboards.catalogue import BOARDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 FILES = ROOT / "grafana" / "dashboards" / "files" / "dashboards"
 CONDITIONS = {panel.title: panel.condition for board in BOARDS for panel in board.panels}
