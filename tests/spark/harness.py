@@ -84,7 +84,7 @@ def commits(query, batches, seconds=60):
     return wait_for(enough, seconds, f"{batches} commits")
 
 
-def run_job(code, *, env=None, seconds=100):
+def run_job(code, *, env=None, seconds=200):
     """Run a PySpark job as a process of its own; it may use `build_session`."""
     job = start_job(code, env=env)
     try:
