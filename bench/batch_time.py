@@ -11,7 +11,7 @@ from stage import wait_for
 
 from streamgauge import TelemetryListener
 
-PAIRS, BATCHES = 36, 4
+PAIRS, BATCHES = 60, 4
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def run(kind: str):
     if kind == "ours":
         listener.close()
     spark.stop()
-    return seen, done, late
+    return min(seen, done), done, late  # one may have ended between the two questions
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def main() -> None:
     seen, done, delays = run("ours")
     report(
         "12 queries × 1 s × 45 s: events seen ÷ batches done",
-        min(1.0, seen / done), 0.99, at_least=True,
+        seen / done, 0.99, at_least=True,
         seen=seen, done=done, stock_seen=run_stock[0], stock_done=run_stock[1],
         stock=run_stock[0] / run_stock[1],
     )  # fmt: skip
