@@ -35,8 +35,7 @@ setup-integration: setup  ## what else the integration tests need: Jaeger, built
 	@$(PYTHON) scripts/setup_integration.py jaeger
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
-	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/faults --ignore tests/spark/test_connect.py -m "integration and not lab"
-	$(BIN)/python -m pytest $(PYTEST) tests/spark/test_connect.py -m "integration and not lab"
+	$(BIN)/python -m pytest $(PYTEST) $(TWO) -m "integration and not lab"
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
 	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2
