@@ -36,6 +36,7 @@ setup-integration: setup  ## what else the integration tests need: Jaeger, built
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
 	$(BIN)/python -m pytest $(PYTEST) $(TWO) -m "integration and not lab"
+	.venv-3.5/bin/python -m pytest $(PYTEST) tests/checkpoint -m integration
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
 	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2
