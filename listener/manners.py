@@ -34,16 +34,16 @@ class DaemonPool(ThreadPoolExecutor):
     def __init__(self) -> None:
         super().__init__(max_workers=_THREADS)
         self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        self._counting = threading.Lock()
+        self._starting = threading.Lock()
+        self._idle = threading.Semaphore(0)  # the threads that have no task and are promised none
         self._running = 0
-        self._waiting = 0
 
     def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a task run soon; its outcome is in the future that is returned."""
         future: Future[Any] = Future()
         self._tasks.put((future, functools.partial(task, *args, **kwargs)))
-        with self._counting:
-            if self._waiting < self._tasks.qsize() and self._running < _THREADS:
+        with self._starting:
+            if not self._idle.acquire(blocking=False) and self._running < _THREADS:
                 self._running += 1
                 threading.Thread(target=self._run, name="connect-release", daemon=True).start()
         return future
@@ -53,15 +53,12 @@ class DaemonPool(ThreadPoolExecutor):
 
     def _run(self) -> None:
         while True:
-            with self._counting:
-                self._waiting += 1
             future, task = self._tasks.get()
-            with self._counting:
-                self._waiting -= 1
             try:
                 future.set_result(task())
             except BaseException as error:  # noqa: BLE001 - the future carries it, as an executor's does
                 future.set_exception(error)
+            self._idle.release()
 
 
 class _DaemonThread(threading.Thread):
