@@ -1,8 +1,9 @@
-"""Bring what the integration tests need beyond `scripts/setup.py`: a trace store, a newer promtool.
+"""Bring what the integration tests need beyond `scripts/setup.py`: a trace store, Kafka, Delta.
 
-    python3 scripts/setup_integration.py [jaeger] [promtool3]      default: both
+    python3 scripts/setup_integration.py [jaeger] [promtool3] [kafka] [delta]      default: all
 
-Both are built from the Go module proxy, with one cache, which goes when they are there. `go install`
+Kafka and Delta are jars from Maven Central: see `setup_jars.py`. Delta has an environment of its own.
+The others are built from the Go module proxy, with one cache, which goes when they are there. `go install`
 refuses a module with replacements, so each is built as the main module. Run again, it costs nothing.
 
 - Jaeger v2. Its v2 releases carry no module of their own; the module's v1.76.0 holds `cmd/jaeger`,
@@ -22,7 +23,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from setup import PROGRAMS, Missing, digest, environment, run, say
+from setup import PROGRAMS, Missing, bring_environment, digest, environment, run, say
+from setup_jars import WANTED, bring_jars
 
 OLDEST_GO = 25
 CACHE = PROGRAMS / "go"
@@ -69,13 +71,19 @@ def bring(name: str) -> None:
 
 def main(names: list[str]) -> int:
     """Bring the programs; the cache is left for the next try when one fails."""
-    unknown = sorted(set(names) - set(BUILT))
+    allowed = [*BUILT, *WANTED]
+    unknown = sorted(set(names) - set(allowed))
     if unknown:
-        say(f"there is no {', '.join(unknown)}; there are {', '.join(BUILT)}")
+        say(f"there is no {', '.join(unknown)}; there are {', '.join(allowed)}")
         return 2
     try:
-        for name in names or BUILT:
-            bring(name)
+        for name in names or allowed:
+            if name in WANTED:
+                bring_jars(name)
+            else:
+                bring(name)
+            if name == "delta":
+                bring_environment("delta")
     except (Missing, OSError) as error:
         say(str(error))
         return 2
