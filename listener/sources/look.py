@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-Positions: TypeAlias = dict[tuple[str, str], int]  # (topic, partition) → offset, where it counts rows
+Positions: TypeAlias = dict[
+    tuple[str, str], int
+]  # (topic, partition) → offset, where it counts rows
 
 
 class SourceLook(Struct, frozen=True, kw_only=True):
