@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from .events import Progress, Source
 from .sources.history import History, begin, difference
-from .sources.look import SourceLook
+from .sources.look import Positions, SourceLook
 from .sources.marks import Marks, marks_of, project
 
 _CLOSE = 1.0  # two answers of a broker so near each other may come in the wrong order
@@ -179,33 +179,39 @@ def take_idle(lag: SourceLag, at: float) -> SourceLag:
 
 
 def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
-    """The source itself was asked; unchanged when the look is not of these topics, or too old."""
-    newest = lag.history.newest.at if lag.history else 0.0
-    if (
-        lag.end is None
-        or look.kind != lag.kind
-        or not lag.topics <= look.topics
-        or look.at <= newest
-    ):
+    """The source itself was asked; unchanged when the look is not of these topics, or says nothing new."""
+    end, history = lag.end, lag.history
+    if end is None or look.kind != lag.kind or not lag.topics <= look.topics:
         return lag
-    mine = set(lag.end.frame.keys)
-    read = {
+    mine = set(end.frame.keys)
+    latest = {
         key: offset
         for key, offset in look.latest.items()
-        if key in mine or (not lag.fixed and key[0] in lag.end.frame.topics)
+        if key in mine or (not lag.fixed and key[0] in end.frame.topics)
     }
-    like = lag.history.frame if lag.history else lag.end.frame
-    latest = marks_of(read, like)
+    if history is not None and look.at <= history.newest.at:
+        return _reach_back(lag, history, latest, look.at)
+    like = history.frame if history else end.frame
     seen = msgspec.structs.replace(
         lag,
-        earliest=marks_of({k: v for k, v in look.earliest.items() if k in read}, like),
+        earliest=marks_of({k: v for k, v in look.earliest.items() if k in latest}, like),
         retention={t: s for t, s in look.retention.items() if t in lag.topics},
         looked_at=look.at,
     )
-    if latest is None:  # the topics are gone
-        removed = len(lag.history.frame.keys) if lag.history else 0
-        return _measure(msgspec.structs.replace(seen, history=None, removed=lag.removed + removed))
-    return _measure(_observe(seen, latest, look.at, _CLOSE))
+    marks = marks_of(latest, like)
+    if marks is None:  # the topics are gone
+        removed = lag.removed + (len(history.frame.keys) if history else 0)
+        return _measure(msgspec.structs.replace(seen, history=None, removed=removed))
+    return _measure(_observe(seen, marks, look.at, _CLOSE))
+
+
+def _reach_back(lag: SourceLag, history: History, latest: Positions, at: float) -> SourceLag:
+    """A look at the past: the history begins there, if all its partitions were known then."""
+    marks = marks_of(latest, history.frame)
+    if marks is None or marks.frame is not history.frame:
+        return lag
+    longer = history.reach_back(at, marks.values)
+    return lag if longer is history else _measure(msgspec.structs.replace(lag, history=longer))
 
 
 # ---- what follows -----------------------------------------------------------------------------

@@ -50,6 +50,12 @@ class History(NamedTuple):
         most = max(_FEWEST, min(_POINTS, _NUMBERS // max(1, len(values))))
         return History(self.frame, _thin(points) if len(points) > most else points)
 
+    def reach_back(self, at: float, values: Values) -> History:
+        """One more point before all others; unchanged when it does not fit them."""
+        if at >= self.points[0].at or any(map(gt, values, self.points[0].values)):
+            return self
+        return History(self.frame, (Point(at, values, sum(values)), *self.points))
+
     def move(self, frame: Frame, latest: Marks) -> History:
         """The same points for other partitions, as `latest` has them now.
 

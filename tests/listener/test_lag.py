@@ -94,6 +94,21 @@ def test_rows_from_before_the_agent_have_no_age():
     assert check(reader, T0 + 352) is not None
 
 
+def test_looks_at_the_past_give_old_rows_their_age():
+    """What the broker says of the hours before the agent's start is as good as having been there."""
+    reader = Reader(even(5, 1500))
+    reader.read = {key: n + 7 for key, n in reader.broker.latest(T0 + 100).items()}
+    reader.batch(T0 + 1000, 1.0, limit=500)
+    reader.probe(T0 + 1005)
+    assert reader.lag.seconds(T0 + 1006) is None
+    for ago in (10, 30, 60, 120, 300, 600, 900, 950):
+        reader.probe(T0 + 1000 - ago)
+    assert check(reader, T0 + 1006) > 800
+    assert reader.lag.history.newest.at == T0 + 1005
+    reader.probe(T0 + 500)  # in between: known well enough
+    assert len(reader.lag.history.points) == 10
+
+
 def test_drain_is_told_within_a_quarter():
     """At the present pace; the time that it then takes is within 25 % of it."""
     reader = Reader(Broker({key: steady(10, 3000) for key in KEYS}))
@@ -264,7 +279,7 @@ def test_look_at_other_topics_or_of_the_past_changes_nothing():
     reader = _two()
     before = reader.lag
     reader.probe(T0 + 90, topics=frozenset({"other"}))
-    reader.probe(T0 + 5)
+    reader.probe(T0 + 15)
     reader.probe(T0 + 90, kind="pulsar")
     assert reader.lag is before
 
