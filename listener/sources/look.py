@@ -1,7 +1,11 @@
 """What a look at a source itself finds, asked apart from Spark: a frozen record, no client in it.
 
 The seam of the probe: a timer puts one on the inbox (`Item("look", SourceLook(…), at)`), and every
-query that reads these topics is measured anew, whether it runs, hangs or has ended.
+query that reads these topics is measured anew, whether it runs, hangs or has ended. A whole answer or
+none: a partition that is missing counts as gone.
+
+A look may lie in the past: Kafka's offsets for a time are what `latest` was then. One before all that
+the agent has seen lengthens its history, so that rows from before its start get an age.
 """
 
 from __future__ import annotations
@@ -23,4 +27,4 @@ class SourceLook(Struct, frozen=True, kw_only=True):
     earliest: Positions
     latest: Positions
     retention: dict[str, float]  # seconds by topic; absent: unknown or unlimited
-    at: float  # seconds since the epoch, when the answer came
+    at: float  # seconds since the epoch: when the answer came, or the past time that it is about
