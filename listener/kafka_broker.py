@@ -13,11 +13,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from streamgauge.masking import MASK
 
 from .sources.look import Positions, SourceLook
 
 _SECONDS = 10.0
+_WAIT = 1.5 * _SECONDS  # should the client itself not keep its time
 _QUIET = {
     "log_level": 0,
     "log.connection.close": False,
@@ -90,36 +93,33 @@ class KafkaBroker:
         A topic of which a part can't be had now is left out; raises `BrokerError` when all are.
         """
         topics = sorted(topics)
-        partitions, refused = self._partitions(topics)
+        keys, refused = self._partitions(topics)
         specs = self._admin_module.OffsetSpec
-        asked = [
-            self._admin.list_offsets(
-                {self._kafka.TopicPartition(*key): spec for key in partitions},
-                request_timeout=_SECONDS,
-            )
-            for spec in (specs.earliest(), specs.latest())
-            if partitions
-        ]
-        configs = self._ask_configs({topic for topic, _ in partitions})
-        ends: list[Positions] = [{}, {}]
-        for offsets, answers in zip(ends, asked, strict=False):
-            for key, answer in answers.items():
-                try:
-                    offset = answer.result(_SECONDS * 1.5).offset
-                    offsets[key.topic, str(key.partition)] = int(offset)
-                except Exception as error:  # noqa: BLE001 - a future raises what it likes
-                    refused.setdefault(key.topic, self._explain(error))
+        asked = [self._ask_offsets(keys, spec) for spec in (specs.earliest(), specs.latest())]
+        configs = self._ask_configs({topic for topic, _ in keys})
+        earliest, latest = (self._read_offsets(answers, refused) for answers in asked)
         if refused and refused.keys() >= set(topics):
             raise BrokerError("; ".join(sorted(set(refused.values()))))
-        earliest, latest = ({k: v for k, v in end.items() if k[0] not in refused} for end in ends)
         return SourceLook(
             kind="kafka",
             topics=frozenset(topics) - refused.keys(),
-            earliest=earliest,
-            latest=latest,
+            earliest={key: offset for key, offset in earliest.items() if key[0] not in refused},
+            latest={key: offset for key, offset in latest.items() if key[0] not in refused},
             retention=self._read_retention(configs),
             at=time.time(),
         )
+
+    def look_back(self, seen: SourceLook, at: float) -> SourceLook:
+        """The same topics as they ended at an earlier time, by the times of their rows."""
+        spec = self._admin_module.OffsetSpec.for_timestamp(int(at * 1000))
+        keys = [(topic, int(partition)) for topic, partition in seen.latest]
+        refused: dict[str, str] = {}
+        found = self._read_offsets(self._ask_offsets(keys, spec), refused)
+        if refused:
+            raise BrokerError("; ".join(sorted(set(refused.values()))))
+        # No row so young: its end was then where it is now.
+        latest = {key: seen.latest[key] if then < 0 else then for key, then in found.items()}
+        return structs.replace(seen, latest=latest, at=at)
 
     def row_times(self, positions: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], float]:
         """When the row at each position was written, as Kafka has it; what can't be read is absent."""
@@ -159,11 +159,24 @@ class KafkaBroker:
         refused: dict[str, str] = {}
         for topic, answer in self._admin.describe_topics(names, request_timeout=_SECONDS).items():
             try:
-                found += [(topic, each.id) for each in answer.result(_SECONDS * 1.5).partitions]
+                found += [(topic, each.id) for each in answer.result(_WAIT).partitions]
             except Exception as error:  # noqa: BLE001 - a future raises what it likes
                 if _name(error) != _GONE:
                     refused[topic] = self._explain(error)
         return found, refused
+
+    def _ask_offsets(self, keys: Iterable[tuple[str, int]], spec: Any) -> Mapping[Any, Any]:
+        wanted = {self._kafka.TopicPartition(*key): spec for key in keys}
+        return self._admin.list_offsets(wanted, request_timeout=_SECONDS) if wanted else {}
+
+    def _read_offsets(self, answers: Mapping[Any, Any], refused: dict[str, str]) -> Positions:
+        found: Positions = {}
+        for key, answer in answers.items():
+            try:
+                found[key.topic, str(key.partition)] = int(answer.result(_WAIT).offset)
+            except Exception as error:  # noqa: BLE001 - a future raises what it likes
+                refused.setdefault(key.topic, self._explain(error))
+        return found
 
     def _ask_configs(self, topics: Iterable[str]) -> dict[str, Any]:
         module = self._admin_module
@@ -179,7 +192,7 @@ class KafkaBroker:
         found = {}
         for topic, answer in answers.items():
             try:
-                config = answer.result(_SECONDS * 1.5)
+                config = answer.result(_WAIT)
                 kept = int(config["retention.ms"].value)
                 if kept >= 0 and "delete" in config["cleanup.policy"].value:
                     found[topic] = kept / 1000

@@ -17,6 +17,8 @@ from .sources.look import SourceLook
 
 _LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
 _SHARE = 20  # a look may take one part in so many of the time
+_FIRST_STEP, _WEEK = 5.0, 7 * 86400.0  # how far back a first look reaches: from, and to at most
+_MOST_STEPS, _MOST_OFFSETS = 48, 20_000  # on the way
 
 
 class Broker(Protocol):
@@ -24,6 +26,9 @@ class Broker(Protocol):
 
     def look(self, topics: frozenset[str]) -> SourceLook:
         """The ends of some topics."""
+
+    def look_back(self, seen: SourceLook, at: float) -> SourceLook:
+        """Their ends at an earlier time."""
 
 
 class KafkaProbe:
@@ -44,6 +49,7 @@ class KafkaProbe:
         self._seconds = seconds
         self._failed = failed
         self._broker: Broker | None = None
+        self._known: frozenset[str] = frozenset()  # topics whose past was looked at
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="streamgauge-kafka", daemon=True)
 
@@ -76,19 +82,39 @@ class KafkaProbe:
             if self._broker is None:
                 self._broker = self._connect()
             seen = self._broker.look(topics)
+            self._put(seen)
+            if not topics <= self._known:
+                self._look_back(self._broker, seen)
+                self._known = topics
         except Exception as error:  # noqa: BLE001 - a broker that fails is counted, and asked again
             self._failed(error)
             return False
-        self._inbox.put(Item("look", seen, seen.at))
         return True
 
+    def _look_back(self, broker: Broker, seen: SourceLook) -> None:
+        """Where topics ended before anybody looked: else a backlog from then would have no age."""
+        steps = min(_MOST_STEPS, max(8, _MOST_OFFSETS // max(1, len(seen.latest))))
+        for age in ages(max(seen.retention.values(), default=_WEEK), steps):
+            if self._closed.is_set():
+                return
+            then = broker.look_back(seen, seen.at - age)
+            self._put(then)
+            if all(then.latest[key] <= first for key, first in seen.earliest.items()):
+                return
 
-def topics_of(query: Query) -> set[str]:
+    def _put(self, seen: SourceLook) -> None:
+        self._inbox.put(Item("look", seen, seen.at))
+
+
+def ages(retention: float, steps: int) -> list[float]:
+    """How long ago to look, from a few seconds to the retention, each step longer than the last."""
+    oldest = min(max(retention, 2 * _FIRST_STEP), _WEEK)
+    growth = (oldest / _FIRST_STEP) ** (1 / (steps - 1))
+    return [_FIRST_STEP * growth**step for step in range(steps)]
+
+
+def topics_of(query: Query) -> frozenset[str]:
     """The topics that a query reads, by its last batch; it may be over."""
-    last = query.last or query.committed
-    return {
-        topic
-        for source in (last.sources if last else ())
-        if source.kind == "kafka" and isinstance(source.end, dict)
-        for topic in source.end
-    }
+    return frozenset(
+        topic for lag in query.lags.values() if lag.kind == "kafka" for topic in lag.topics
+    )
