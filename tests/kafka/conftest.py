@@ -1,9 +1,11 @@
 """Everything in this folder runs a real broker, one a test run."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 from broker import Broker
+from harness import listen  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="session")
@@ -12,6 +14,18 @@ def broker(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("kafka"))
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A Spark with its Kafka connector."""
+    from kafka_driver import kafka_session
+
+    with contextlib.chdir(tmp_path_factory.mktemp("spark")):  # the JVM stays where it was started
+        session = kafka_session()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
 
 
 def pytest_collection_modifyitems(items):
