@@ -12,6 +12,7 @@ from streamgauge.cli import main
 
 PARTITIONS = 8
 BEATS = 15.0  # a second; each is a row in every partition
+SCRAPE = 2.0  # seconds
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def job(broker, tmp_path, request):
     made.kill()
 
 
-def check_running(job, samples=4):
+def check_running(job, samples=3):
     """Each partition within what was produced in one scrape, the lag by the producer's clock."""
     for _ in range(samples):
         seen = job.sample()
@@ -35,9 +36,9 @@ def check_running(job, samples=4):
         assert exported.keys() == true.keys()
         assert len(true) == 3 * PARTITIONS
         off = {key: exported[key] - true[key] for key in true}
-        assert all(abs(rows) <= BEATS * 1.0 + 1 for rows in off.values()), off
+        assert all(abs(rows) <= BEATS * SCRAPE for rows in off.values()), off
         check_lag(job, seen)
-        time.sleep(1.0)
+        time.sleep(SCRAPE)
 
 
 def check_paused(job):
@@ -98,7 +99,6 @@ def check_drain(job):
     assert seen.source("source_drain_seconds") == pytest.approx(took, rel=0.25)
 
 
-@pytest.mark.timeout(400)
 def test_throttled_hung_killed_restarted(job, capsys):
     """The exported backlog is the broker's end less the checkpoint's committed offset, throughout."""
     job.clock.go()
@@ -118,7 +118,7 @@ def test_throttled_hung_killed_restarted(job, capsys):
     check_command(job, capsys)
     job.hang(False)
     time.sleep(5)
-    job.start(limit=900)
+    job.start(limit=1200)
     check_running(job, samples=2)
     check_drain(job)
     check_paused(job)
