@@ -23,10 +23,12 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_gauge="s3cret";
 log.dirs={folder}/data
 num.partitions=1
 auto.create.topics.enable=false
@@ -57,9 +59,11 @@ class Broker:
         self.folder = folder
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
+        sasl = free_port()
+        self.sasl_address = f"127.0.0.1:{sasl}"  # wants the user gauge and its password
         self._config = folder / "server.properties"
         self._config.write_text(
-            _PROPERTIES.format(port=self.port, controller=free_port(), folder=folder)
+            _PROPERTIES.format(port=self.port, sasl=sasl, controller=free_port(), folder=folder)
         )
         self._process: subprocess.Popen[bytes] | None = None
         self._run(

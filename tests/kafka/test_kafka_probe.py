@@ -2,12 +2,14 @@
 
 import io
 import json
+import subprocess
+import sys
 import time
 from datetime import datetime, timezone
 
 import pytest
 from broker import Clock
-from stage import Life, feed, free_port, page, value, wait_for
+from stage import ROOT, Life, feed, free_port, page, value, wait_for
 
 from streamgauge.exporters.logs import make_logger
 from streamgauge.listener.kafka_probe import ages
@@ -118,6 +120,27 @@ def test_a_broker_that_is_not_there_is_counted_and_told_once(watched, broker, ca
     assert "127.0.0.1:1" not in log.getvalue()
     assert capfd.readouterr().err == ""
     assert read(mine, "source_backlog_rows") == 0  # Spark's own word of the last batch stands
+
+
+def test_the_process_ends_while_nobody_answers():
+    """A look that waits for a broker holds up no exit."""
+    code = f"""
+import sys, time
+sys.path[:0] = {[str(ROOT / "tests"), str(ROOT / "tests" / "kafka")]!r}
+from stage import ROOT, Life, QuietDriver, feed
+from test_kafka_probe import batch
+from streamgauge.agent import Agent
+from streamgauge.config import make_config
+settings = {{"kafka": "127.0.0.1:1", "watch_seconds": 0.1, "metrics_address": ""}}
+agent = Agent(make_config(settings), driver=QuietDriver())
+agent.start()
+life = Life()
+feed(agent, life.started(), batch(life, {{"t": {{"0": 1}}}}, {{"t": {{"0": 1}}}}))
+time.sleep(1)
+print(time.time())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert time.time() - float(done.stdout) < 3
 
 
 def test_ages_reach_from_seconds_to_the_retention():

@@ -132,3 +132,20 @@ def test_a_batch_that_was_planned_and_not_committed_is_not_read(broker, checkpoi
     (tmp_path / "sources" / "0" / "0").write_bytes(b'\0v1\n{"fresh":{"0":2}}')
     found = lag(place, "--bootstrap", broker.address, "--json")[1]
     assert (found["behind"], found["batch"]) == (4, None)
+
+
+def test_a_broker_that_wants_a_password(broker, checkpoint, lag, tmp_path):
+    """The file that Kafka's own tools take serves; a wrong password is named as such, and not told."""
+    broker.create("guarded", partitions=1)
+    Clock(broker, ("guarded",), 1, 10).beat(3)
+    place = checkpoint({"guarded": {"0": 1}})
+    file = tmp_path / "client.properties"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    words = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+    arguments = (place, "--bootstrap", broker.sasl_address, "--properties", str(file))
+    file.write_text(f'{words}{login} username="gauge" password="s3cret";\n')
+    status, found, _ = lag(*arguments, "--json")
+    assert (status, found["behind"]) == (0, 2)
+    file.write_text(f'{words}{login} username="gauge" password="wr0ng";\n')
+    status, _, err = lag(*arguments)
+    assert (status, err) == (2, "streamgauge lag: the broker refused the credentials\n")
