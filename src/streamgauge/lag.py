@@ -211,13 +211,13 @@ def render(found: Lag) -> str:
             f"{behind} rows behind, as of {batch}{age}",
             *(f"! {finding}" for finding in found.findings),
             "",
-            *("  ".join(map(_pad, row, widths)).rstrip() for row in rows),
+            *("  ".join(map(_pad, row, widths, columns)).rstrip() for row in rows),
         ]
     )
 
 
-def _pad(cell: str, width: int) -> str:
-    return cell.ljust(width) if cell and not cell[0].isdigit() else cell.rjust(width)
+def _pad(cell: str, width: int, column: str) -> str:
+    return cell.ljust(width) if column in {"topic", "headroom"} else cell.rjust(width)
 
 
 def _cell(part: PartitionLag, name: str) -> str:
