@@ -193,7 +193,7 @@ def wait_for_events(events, seconds: float, least: int = 2 * QUERIES) -> None:
         time.sleep(0.1)
 
 
-def bench_bus(pairs: int = 40, seconds: float = 2.0) -> None:
+def bench_bus(pairs: int = 36, seconds: float = 5.0) -> None:
     """Time on Spark's bus and in the worker, with and without traces, in turns."""
     from streamgauge import TelemetryListener
 
