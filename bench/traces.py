@@ -30,6 +30,7 @@ from streamgauge.listener.events import Progress
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
+TURNS = (True, False, False, True)  # a machine that grows slower is slow for both
 SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
 
 
@@ -216,12 +217,7 @@ def bench_bus(runs: int = 60, seconds: float = 1.0) -> None:
         found = {True: [], False: []}
         for _ in range(runs):
             seen = {True: [], False: []}
-            for traced in (
-                True,
-                False,
-                False,
-                True,
-            ):  # a machine that grows slower is slow for both
+            for traced in TURNS:
                 if traced is not (agent.traces in agent._exporters):
                     change = agent._exporters.remove if not traced else agent._exporters.append
                     change(agent.traces)
@@ -230,7 +226,9 @@ def bench_bus(runs: int = 60, seconds: float = 1.0) -> None:
                 wait_for_events(times, seconds, QUERIES)
                 seen[traced] += times
             for traced, pairs in seen.items():
-                found[traced].append([statistics.median(column) for column in zip(*pairs)])
+                found[traced].append(
+                    [statistics.median(column) for column in zip(*pairs, strict=True)]
+                )
         for query in queries:
             query.stop()
         listener.close()
@@ -301,7 +299,7 @@ def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
         time.sleep(25)  # warm up
         found = {True: [], False: []}
         for turn in range(pairs * 2):
-            alive = (True, False, False, True)[turn % 4]
+            alive = TURNS[turn % 4]
             if alive:
                 sink.kill()
                 sink.start()
