@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from promtool import RULES, RuleTest, annotations_of, promtool3, rules_of, run, run_raw
 from rule_scenarios import SCENARIOS, SHORT_WEEKS, Scenario, marked
 from rule_worlds import HOUR, healthy, input_series
+
+from streamgauge.grafana.alerts.catalogue import alerts
+from streamgauge.grafana.alerts.prometheus import Export
 
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)
@@ -64,6 +68,21 @@ def test_alert_fires_in_time_speaks_of_its_query_and_resolves(scenario, tmp_path
         assert f'runbook_url="docs/runbooks/{name}.md"' in page
         assert f"var-job=spark&var-app={app}" in page
         assert re.search(rf"trace_url=.+{app}", page)
+        assert 0 <= since(page) <= scenario.fires - held_seconds(scenario)
+
+
+def since(page: str) -> float:
+    """The time at which it began, by the page; promtool's clock begins in 1970."""
+    found = re.search(r'since="(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?) \+0000 UTC"', page)
+    assert found, page
+    return datetime.fromisoformat(f"{found[1]}+00:00").timestamp()
+
+
+def held_seconds(scenario: Scenario) -> float:
+    """How long the alert has been pending when it fires."""
+    alert = next(one for one in alerts() if one.key == f"SparkStream{scenario.alert}")
+    settings = (scenario.export or Export()).settings
+    return float(settings.value(alert.hold)) if alert.hold else 0.0
 
 
 def test_firing_check_can_fail(tmp_path):
