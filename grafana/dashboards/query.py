@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
+from .colours import BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
 from .fleet import VERDICT_TEXTS
 from .links import EXPLORE_CHOSEN, RUNBOOKS
 from .promql import (
@@ -24,10 +24,9 @@ _NO_QUERY = "No such query in this time range: choose another, or a longer range
 _NO_BATCH = "No batch with data in this time range."
 _NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
 _STATES = {key: text for key, text in VERDICT_TEXTS.items() if key != "10"}
-_DASHED = ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
-_UNSTACKED = (("custom.stacking", {"mode": "none"}), ("custom.fillOpacity", 0), _DASHED)
+_UNSTACKED = ("custom.stacking", {"mode": "none"})
 TRIGGER_LINE = Override(
-    "^trigger interval$", (*_UNSTACKED, ("color", RED), ("custom.lineWidth", 2))
+    "^trigger interval$", (_UNSTACKED, *DASHED, ("color", RED), ("custom.lineWidth", 2))
 )
 PHASE_COLOURS = tuple(
     Override(f"^{phase}$", (("color", colour),))
