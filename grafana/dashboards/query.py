@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
 from .fleet import VERDICT_TEXTS
-from .links import EXPLORE_CHOSEN, RUNBOOKS
+from .links import EXPLORE_CHOSEN, RUNBOOKS, TRACE_SEARCH
 from .promql import (
     DRAIN,
     ON,
@@ -363,6 +363,20 @@ _OBSERVED = Panel(
     axis="as observed",
 )
 
+_TRACES = Panel(
+    "Traces of its batches and starts",
+    "traces",
+    "short",
+    "The newest traces; a click on an id opens the batch with its phases. Bad is one that is far longer"
+    " than the others, or ended with an error.",
+    "No trace in this time range: the driver sends them where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    (Target(TRACE_SEARCH),),
+    alerts=("BatchDurationRegression", "QueryFailed"),
+    condition="batches are traced, and Grafana knows the trace store",
+    width=24,
+    minimum=None,
+)
+
 QUERY_BOARD = Board(
     "query",
     "Query",
@@ -373,6 +387,7 @@ QUERY_BOARD = Board(
         Row("Batches", (_HEATMAP, _QUANTILES, _PHASES, _COUNTS)),
         Row("Rows", (ROWS, BACKLOG, DRAIN_TIME)),
         Row("Restarts and errors", (_STARTS, _ERRORS, _OBSERVED)),
+        Row("Traces", (_TRACES,)),
     ),
     many=False,
     since="now-1h",

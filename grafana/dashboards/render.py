@@ -9,11 +9,12 @@ import json
 from typing import Any
 
 from grafana_foundation_sdk.builders import dashboard as sdk
-from grafana_foundation_sdk.builders import prometheus
+from grafana_foundation_sdk.builders import prometheus, tempo
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from grafana_foundation_sdk.models.tempo import SearchTableType
 
 from streamgauge.grafana.alerts.knobs import Settings
 
@@ -25,6 +26,7 @@ from .shapes import shape, start
 SCHEMA = 38
 TAG = "streamgauge"
 DATASOURCE = common_model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+TRACES = common_model.DataSourceRef(type_val="tempo", uid="${traces}")
 
 
 def render(board: Board) -> str:
@@ -102,7 +104,7 @@ def _variables(board: Board) -> list[Any]:
             f'label_values({query_info}{{job=~"$job", app=~"$app"}}, query)',
             everything=board.many,
         ),
-        _constant("traces", str(settings.value("tempo_uid"))),
+        _traces(board, str(settings.value("tempo_uid"))),
         _constant("runbooks", str(settings.value("runbook_url"))),
     ]
 
@@ -120,6 +122,16 @@ def _labels(name: str, query: str, *, everything: bool = True) -> Any:
         .include_all(everything)
     )
     return variable.all_value(".+") if everything else variable
+
+
+def _traces(board: Board, uid: str) -> Any:
+    """The trace store: a choice where traces are shown, else only for the links to it."""
+    shown = any(panel.kind == "traces" for panel in board.panels)
+    variable = sdk.DatasourceVariable("traces").label("Traces").type("tempo")
+    variable = variable.current(model.VariableOption(text=uid, value=uid))
+    return variable.hide(
+        model.VariableHide.DONT_HIDE if shown else model.VariableHide.HIDE_VARIABLE
+    )
 
 
 def _constant(name: str, value: str) -> Any:
@@ -177,7 +189,7 @@ def _panel(panel: Panel) -> Any:
         start(panel)
         .title(panel.title)
         .description(describe(panel))
-        .datasource(DATASOURCE)
+        .datasource(TRACES if panel.kind == "traces" else DATASOURCE)
         .unit(panel.unit)
         .no_value(panel.empty)
         .targets([_target(panel, number, target) for number, target in enumerate(panel.targets)])
@@ -201,6 +213,9 @@ def _panel(panel: Panel) -> Any:
 
 
 def _target(panel: Panel, number: int, target: Target) -> Any:
+    if panel.kind == "traces":
+        search = tempo.Dataquery().ref_id("A").datasource(TRACES).query_type("traceql")
+        return search.query(target.expr).limit(20).table_type(SearchTableType.TRACES)
     query = (
         prometheus.Dataquery()
         .ref_id(chr(ord("A") + number))

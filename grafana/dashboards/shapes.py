@@ -153,6 +153,10 @@ def _table(builder: Any, panel: Panel) -> Any:
     return builder
 
 
+def _traces(builder: Any, _: Panel) -> Any:
+    return builder.show_header(True).cell_height(common_model.TableCellHeight.SM)
+
+
 def _fields(panel: Panel) -> list[str]:
     """Names of a table's fields as Grafana makes them: the labels, then one value a target."""
     expr = panel.targets[0].expr
@@ -184,4 +188,5 @@ _KINDS: dict[str, tuple[Any, Any]] = {
     "status-history": (statushistory.Panel, _history),
     "table": (table.Panel, _table),
     "timeseries": (timeseries.Panel, _timeseries),
+    "traces": (table.Panel, _traces),
 }
