@@ -74,14 +74,19 @@ def _chosen(path: Path, args: argparse.Namespace) -> str:
     board = json.loads(path.read_text("utf-8"))
     for variable in board["templating"]["list"]:
         if variable["name"] == "datasource" and args.datasource:
-            variable["current"] = {"text": args.datasource, "value": args.datasource}
-        if variable["name"] == "traces":
-            variable["query"] = args.trace_store
-            if args.traces:
-                variable["current"] = {"text": args.traces, "value": args.traces}
-        if variable["name"] == "runbooks" and args.runbooks:
-            variable["query"] = args.runbooks.rstrip("/")
+            _choose(variable, args.datasource)
+        for name in ("traces", "runbooks"):
+            if variable["name"] == name and getattr(args, name):
+                _choose(variable, getattr(args, name).rstrip("/"))
     return text_of(_for_jaeger(board) if args.trace_store == "jaeger" else board)
+
+
+def _choose(variable: dict[str, Any], value: str) -> None:
+    """A constant is its query; of a data source, the query is its type."""
+    if variable["type"] == "constant":
+        variable["query"] = value
+    else:
+        variable["current"] = {"text": value, "value": value}
 
 
 def _for_jaeger(found: Any) -> Any:
@@ -99,6 +104,8 @@ def _for_jaeger(found: Any) -> Any:
         found = {name: found[name] for name in ("refId", "datasource", "limit")} | search
     if found.get("type") == "tempo":
         found = {**found, "type": "jaeger"}
+    if found.get("type") == "datasource" and found.get("query") == "tempo":
+        found = {**found, "query": "jaeger"}
     return {name: _for_jaeger(one) for name, one in found.items()}
 
 

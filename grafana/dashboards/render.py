@@ -125,13 +125,11 @@ def _labels(name: str, query: str, *, everything: bool = True) -> Any:
 
 
 def _traces(board: Board, uid: str) -> Any:
-    """The trace store: a choice where traces are shown, else only for the links to it."""
-    shown = any(panel.kind == "traces" for panel in board.panels)
+    """The trace store: a choice where traces are shown, else a name for the links to it."""
+    if not any(panel.kind == "traces" for panel in board.panels):
+        return _constant("traces", uid)
     variable = sdk.DatasourceVariable("traces").label("Traces").type("tempo")
-    variable = variable.current(model.VariableOption(text=uid, value=uid))
-    return variable.hide(
-        model.VariableHide.DONT_HIDE if shown else model.VariableHide.HIDE_VARIABLE
-    )
+    return variable.current(model.VariableOption(text=uid, value=uid))
 
 
 def _constant(name: str, value: str) -> Any:

@@ -297,13 +297,14 @@ def test_variables_are_as_the_linter_wants_them(board):
 
 
 def test_traces_are_asked_of_a_store_that_can_be_chosen():
-    """Where traces are shown; elsewhere links need it alone. Without a store the board loads as well."""
+    """Where traces are shown; elsewhere links need its name alone, and the linter wants one choice."""
     for uid, board in COMMITTED.items():
         (store,) = [one for one in board["templating"]["list"] if one["name"] == "traces"]
-        assert (store["type"], store["query"]) == ("datasource", "tempo")
-        assert store["hide"] == (0 if uid == "streamgauge-query" else 2)
+        shown = uid == "streamgauge-query"
+        assert store["type"] == ("datasource" if shown else "constant")
+        assert store["query"] == "tempo"
         searches = [t for p in board["panels"] for t in p.get("targets", []) if "expr" not in t]
-        assert [one["queryType"] for one in searches] == ["traceql"] * (uid == "streamgauge-query")
+        assert [one["queryType"] for one in searches] == ["traceql"] * shown
 
 
 @pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)
