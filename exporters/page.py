@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.samples import Exemplar, Sample
 
 from streamgauge.checkpoint.names import look_at_names
+from streamgauge.checkpoint.sinks import find_sink
 from streamgauge.config import QueryConfig
-from streamgauge.listener import offsets
 from streamgauge.listener.events import Operator, Progress
+from streamgauge.listener.lag import SourceLag
 from streamgauge.listener.query import Query
 from streamgauge.listener.verdict import STATES, judge
 
+from .budget import Budget
 from .histogram import BATCH_BOUNDS, Histogram
 from .metrics import INFO, METRICS, PREFIX
 from .providers import CUMULATIVE, PROVIDER_METRICS
+from .source_series import LIVE, counters_of, gauges_of, live_of
 
 Key = tuple[str, tuple[str, ...]]  # name of a metric, values of its labels past app and query
 _ERROR_CLASSES = 20
@@ -42,6 +45,9 @@ class Page:
         self._budget = budget
         self._counters: dict[Key, float] = {}
         self._gauges: dict[Key, float] = {}  # of the last batch; replaced with the next
+        self._seen_lags: Mapping[str, SourceLag] = {}
+        self._lags: Mapping[str, SourceLag] = {}  # those for which there is room
+        self._sources: dict[Key, float] = {}  # of the sources as they were last seen
         self._series: dict[Key, Sample] = {}
         self._counted = 0
         self._error_classes: set[str] = set()
@@ -114,7 +120,6 @@ class Page:
             self.add("phase_duration_seconds_total", seconds, phase)
         for source in batch.sources:
             self.add("source_input_rows_total", source.rows, source.label)
-            self.set("source_backlog_rows", source.backlog, source.label)
         for operator in batch.operators:
             self._operator(operator, batch.batch_id)
         for name, fields in batch.observed.items():
@@ -146,18 +151,35 @@ class Page:
             else:
                 self.set(metric.name, value * metric.scale, label)
 
+    def _measure(self, lags: Mapping[str, SourceLag]) -> None:
+        """Write how far behind each source is; nothing to do unless something changed."""
+        if lags is self._seen_lags:
+            return
+        self._seen_lags = lags
+        known = self._lags
+        self._lags = {k: lag for k, lag in lags.items() if self._budget.admit(k in known, LIVE)}
+        found: dict[Key, float] = {}
+        for label, lag in self._lags.items():
+            for name, total in counters_of(lag):
+                self.pass_on(name, total, label)
+            for name, labels, value in gauges_of(lag, self._settings.partition_series):
+                key = (name, (label, *labels))
+                if self._budget.admit(key in self._series):
+                    found[key] = value
+        self._sources = found
+
     def publish(self, query: Query) -> None:
         """Make what was written readable, all at once."""
         self.query = query
-        counted = len(self._counters) + len(self._gauges) + len(self._settings.thresholds)
+        self._measure(query.lags)
+        counted = sum(map(len, (self._counters, self._gauges, self._sources)))
+        counted += len(self._settings.thresholds) + LIVE * len(self._lags)
         self._budget.take(counted - self._counted)
         self._counted = counted
-        values = {**self._counters, **self._gauges, **self._standing(query)}
+        values = {**self._counters, **self._gauges, **self._sources, **self._standing(query)}
         series = {key: self._sample(key, value) for key, value in values.items()}
         self._series = series
-        samples: dict[str, list[Sample]] = {}
-        for (name, _), sample in series.items():
-            samples.setdefault(name, []).append(sample)
+        samples = _group(series)
         samples["batch_duration_seconds"] = self._durations.samples(
             PREFIX + "batch_duration_seconds", self.labels
         )
@@ -176,7 +198,8 @@ class Page:
         commit = query.committed
         sink = query.committed.sink.kind if query.committed else None
         sink = sink or (query.details.sink if query.details else None)
-        idempotent = offsets.IDEMPOTENT.get(sink or "")
+        known = find_sink(sink)
+        idempotent = known.idempotent if known else None
         standing: dict[str, float | None] = {
             "query_started_timestamp_seconds": query.started_at,
             "last_event_timestamp_seconds": query.last_event_at,
@@ -197,16 +220,20 @@ class Page:
             found["alert_threshold", (name,)] = value
         return {**found, **dict(_checkpoint(query))}
 
-    def shrink(self) -> None:
-        """Keep of a failed query only what a page about it needs."""
+    def shrink(self, query: Query) -> None:
+        """Keep of a failed query only what a page about it needs; of sources, what the probe sees."""
+        self.query = query
         self._counters.clear()
         self._gauges.clear()
-        kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
-        self._budget.take(-self._counted)
-        self._counted = 0
+        self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
+        self._counters.clear()
+        counted = len(self._sources) + LIVE * len(self._lags)
+        self._budget.take(counted - self._counted)
+        self._counted = counted
         self._durations = Histogram(BATCH_BOUNDS)
-        self._series = kept
-        self.samples = {key[0]: [sample] for key, sample in kept.items()}
+        kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
+        self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
+        self.samples = _group(self._series)
 
     def leave(self) -> None:
         """Give the budget back."""
@@ -228,6 +255,8 @@ class Page:
         for state in STATES:
             yield self._live("query_state", float(verdict.state == state), state=state)
         yield self._live("query_active", float(query.live))
+        for label, lag in self._lags.items():
+            yield from (self._live(n, v, source=label) for n, v in live_of(lag, now))
         if not query.live:
             return
         yield self._live("silence_budget_seconds", query.silence_budget)
@@ -236,6 +265,10 @@ class Page:
         yield self._live("batch_duration_max_seconds", query.batch_limit_seconds)
         if (freshness := freshness_of(query, now, verdict.state)) is not None:
             yield self._live("freshness_lag_seconds", freshness)
+        yield from self._seen_samples(query, now)
+
+    def _seen_samples(self, query: Query, now: float) -> Iterator[tuple[str, Sample]]:
+        """What the last look at the driver found."""
         look = query.sighting
         if look is None:
             return
@@ -256,36 +289,12 @@ class Page:
         return name, Sample(PREFIX + name, {**self.labels, **labels}, value)
 
 
-class Budget:
-    """How many series there may be. The worker alone writes it."""
-
-    def __init__(self, limit: int, refuse: Callable[[], None]) -> None:
-        self.limit = limit
-        self.used = 0
-        self._asked = 0
-        self._refuse = refuse
-
-    def admit(self, known: bool) -> bool:
-        """Whether a label set may be shown; new ones only within the budget."""
-        if known:
-            return True
-        if self.used + self._asked >= self.limit:
-            self._refuse()
-            return False
-        self._asked += 1
-        return True
-
-    def has_room(self, series: int) -> bool:
-        """Whether so many more may be shown."""
-        if self.used + series <= self.limit:
-            return True
-        self._refuse()
-        return False
-
-    def take(self, series: int) -> None:
-        """Note what was really published; what was asked for is in it."""
-        self._asked = 0
-        self.used += series
+def _group(series: Mapping[Key, Sample]) -> dict[str, list[Sample]]:
+    """The samples of each family."""
+    samples: dict[str, list[Sample]] = {}
+    for (name, _), sample in series.items():
+        samples.setdefault(name, []).append(sample)
+    return samples
 
 
 def _outlives(name: str, batch: Progress) -> bool:

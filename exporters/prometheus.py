@@ -21,9 +21,10 @@ from streamgauge.listener.query import Query
 from streamgauge.listener.stats import Stats
 
 from . import Exporter
+from .budget import Budget
 from .histogram import AGENT_BOUNDS, Histogram
 from .metrics import EVENT_KINDS, METRICS, PARTS, PREFIX, SPAN_OUTCOMES
-from .page import Budget, Page
+from .page import Page
 from .span_ids import Ids
 
 
@@ -84,8 +85,7 @@ class PrometheusExporter(Exporter, Collector):
         failed = query.end is not None and query.end.outcome == "failed"
         grace = self._config.grace_seconds
         if failed and query.end and self._clock() - query.end.at > grace:
-            page.query = query
-            page.shrink()
+            page.shrink(query)
             return
         page.publish(query)
 

@@ -21,8 +21,10 @@ from msgspec import Struct
 
 from streamgauge.masking import clean, mask
 
-from . import offsets
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
+from .kinds import sink_kind
+from .sources import find_reader, parse, read_count
+from .sources.marks import rows_between
 
 _SHOWN = 200
 _PHASES = {  # engine order; `triggerExecution` wraps them all and is `Progress.seconds`
@@ -247,13 +249,15 @@ def _total(whole: Any, parts: list[Any]) -> Any:
 
 
 def _to_source(index: int, wire: _WireSource) -> Source:
-    kind = offsets.source_kind(wire.description)
+    reader = find_reader(wire.description)
     start, end, latest = (
-        offsets.parse(o) for o in (wire.start_offset, wire.end_offset, wire.latest_offset)
+        parse(o) for o in (wire.start_offset, wire.end_offset, wire.latest_offset)
     )
+    reached, available = reader.marks(end), reader.marks(latest)
+    metrics = wire.metrics or {}
     return Source(
-        label=f"{index}-{kind}",
-        kind=kind,
+        label=f"{index}-{reader.kind}",
+        kind=reader.kind,
         description=_describe(wire.description),
         start=start,
         end=end,
@@ -261,9 +265,22 @@ def _to_source(index: int, wire: _WireSource) -> Source:
         rows=_count(wire.num_input_rows),
         input_rate=_rate(wire.input_rows_per_second),
         processed_rate=_rate(wire.processed_rows_per_second),
-        backlog=offsets.rows_between(end, latest),
-        metrics={_clean(k): _clean(str(v)) for k, v in (wire.metrics or {}).items()},
+        began=reader.marks(start),
+        reached=reached,
+        available=available,
+        backlog=rows_between(reached, available),
+        fixed=reader.fixed(wire.description),
+        files=read_count(metrics, "numFilesOutstanding"),
+        bytes=read_count(metrics, "numBytesOutstanding"),
+        versions=_difference(reader.version(end), reader.version(latest)),
+        metrics={_clean(k): _clean(str(v)) for k, v in metrics.items()},
     )
+
+
+def _difference(before: int | None, after: int | None) -> float | None:
+    if before is None or after is None or after < before:
+        return None
+    return float(after - before)
 
 
 def _to_operator(index: int, wire: _WireOperator) -> Operator:
@@ -300,7 +317,7 @@ def _to_operator(index: int, wire: _WireOperator) -> Operator:
 
 def _to_sink(wire: _WireSink) -> Sink:
     return Sink(
-        kind=offsets.sink_kind(wire.description),
+        kind=sink_kind(wire.description),
         description=_describe(wire.description),
         rows=_count(wire.num_output_rows),
     )

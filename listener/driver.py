@@ -14,7 +14,8 @@ from typing import Any
 
 from streamgauge.masking import clean, mask
 
-from . import decoder, offsets
+from . import decoder
+from .kinds import sink_kind
 from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
 from .query import Query
 
@@ -259,7 +260,7 @@ def _details(execution: Any, query_id: str, run_id: str) -> Details:
         trigger_seconds=seconds,
         idle_seconds=None if idle is None else idle / 1000.0,
         output_mode=_try(lambda: str(execution.outputMode().toString())),
-        sink=offsets.sink_kind(sink) if sink else None,
+        sink=sink_kind(sink) if sink else None,
         state_provider=_provider(_try(conf.stateStoreProviderClass)) if conf is not None else None,
     )
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from .sources.marks import Marks
+
 
 class Source(Struct, frozen=True, kw_only=True):
     """One source of a batch."""
@@ -24,7 +26,14 @@ class Source(Struct, frozen=True, kw_only=True):
     rows: int | None
     input_rate: float | None
     processed_rate: float | None
-    backlog: float | None
+    began: Marks | None  # start, end and latest by partition, where offsets count rows
+    reached: Marks | None
+    available: Marks | None
+    backlog: float | None  # rows from the end to the latest
+    fixed: bool  # reads the partitions that it names, and no others
+    files: float | None  # what waits, where the source reports it
+    bytes: float | None
+    versions: float | None
     metrics: Mapping[str, str]
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from .events import Event, Idle, Progress, Started, Terminated
+from .lag import SourceLag, take_batch, take_idle, take_look
 from .looks import CheckpointLook, Details, Gone, Sighting, Unseen
 from .query import End, Moment, Query
+from .sources.look import SourceLook
 
 HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
@@ -174,14 +176,17 @@ class Fleet:
             tasks_changed_at=None,
             ahead_since=None,
             missed=query.missed + missed,
+            lags=_measure(query, event),
             moments=_remember(query.moments, event),
             gaps=(*query.gaps, now - query.last_event_at)[-_GAPS:],
             longest=tuple(longest.items()),
         )
 
     def _idle(self, query: Query, event: Idle, now: float) -> Query:
+        at = now if event.at is None else event.at
         return msgspec.structs.replace(
             query,
+            lags={label: take_idle(lag, at) for label, lag in query.lags.items()},
             last_event_at=now,
             unseen=None,
             last_idle_at=now,
@@ -255,6 +260,15 @@ class Fleet:
         if query is None or query.run_id != seen.run_id or not query.live:
             return None
         return self._keep(msgspec.structs.replace(query, checkpoint=seen))
+
+    def witness(self, seen: SourceLook) -> list[Query]:
+        """Take in what a source itself says; return the queries, also ended ones, that it changes."""
+        changed = []
+        for query in self.queries.values():
+            lags = {label: take_look(lag, seen) for label, lag in query.lags.items()}
+            if any(lags[label] is not query.lags[label] for label in lags):
+                changed.append(self._keep(msgspec.structs.replace(query, lags=lags)))
+        return changed
 
     def hide(self, unseen: Unseen) -> Query | None:
         """Take in that a live query can't be seen now; None if it is of another run."""
@@ -335,6 +349,16 @@ class Fleet:
 def _goes_back(query: Query, event: Progress) -> bool:
     """Whether a batch comes again that was committed long ago; the last one may, as a replay."""
     return query.committed is not None and event.batch_id < query.committed.batch_id
+
+
+def _measure(query: Query, event: Progress) -> dict[str, SourceLag]:
+    """How far behind each source is after a batch; sources that are no longer read go."""
+    # An AvailableNow run looks once, at its start, and repeats what it saw with every batch.
+    fresh = query.trigger != "available_now"
+    return {
+        source.label: take_batch(query.lags.get(source.label), source, event, fresh=fresh)
+        for source in event.sources
+    }
 
 
 def _remember(moments: tuple[Moment, ...], event: Progress) -> tuple[Moment, ...]:

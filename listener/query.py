@@ -5,9 +5,12 @@ Pure; any thread may hold on to one. The `Fleet` makes them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from .events import Progress
+from .lag import SourceLag
 from .looks import CheckpointLook, Details, Sighting, Unseen
 
 
@@ -65,6 +68,7 @@ class Query(Struct, frozen=True, kw_only=True):
     inactive_at: float | None = None
     ahead_since: float | None = None
     missed: int = 0
+    lags: Mapping[str, SourceLag] = {}  # by the source's label; outlives the run
     moments: tuple[Moment, ...] = ()
     gaps: tuple[float, ...] = ()
     longest: tuple[tuple[int, float], ...] = ()  # (minute, longest batch in it), of the last hour

@@ -55,7 +55,7 @@ LAG = Group(
             "RetentionRisk",
             "critical",
             f"{_HEADROOM}\n"
-            f"< on ($Q, source) $retention_share * ({_HEADROOM} + on ($Q, source) {_LAG})\n"
+            f"<= on ($Q, source) $retention_share * ({_HEADROOM} + on ($Q, source) {_LAG})\n"
             f"or on ($Q, source) ({_HEADROOM} < on ($Q) group_left () $$retention_seconds unless on ($Q, source) {_LAG})",
             "retention_for",
             "A source will delete rows before the query has read them.",

@@ -46,6 +46,8 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     alerting: bool = True
     expected: bool = False
     silence_seconds: Seconds | None = None
+    partition_series: Annotated[int, Meta(ge=-1)] = 32
+    """Backlog by partition: of so many partitions a source, those furthest behind; 0: none, -1: all."""
     thresholds: dict[str, Annotated[float, Meta(ge=0)]] = {}
     """Thresholds of the alert rules that are other for this query, by knob: `{"late_ratio": 0.1}`."""
 

@@ -18,6 +18,7 @@ from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick, Unseen
 from .listener.query import Query
+from .listener.sources.look import SourceLook
 from .listener.stats import Stats
 from .listener.verdict import Verdict, judge
 
@@ -149,6 +150,10 @@ class Worker:
         look: Any = item.content
         if isinstance(look, Tick):
             self._tick(look)
+            return
+        if isinstance(look, SourceLook):
+            for each in self._fleet.witness(look):
+                self._tell(lambda exporter, each=each: exporter.observe(each))  # type: ignore[misc]
             return
         if isinstance(look, Details):
             query = self._fleet.learn(look, item.at)

@@ -1,0 +1,64 @@
+"""The series of one source: what holds until something happens, and what depends on the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nlargest
+from operator import itemgetter
+
+from streamgauge.listener.lag import SourceLag
+from streamgauge.masking import clean
+
+LIVE = 3  # series that depend on the time
+_LONGEST = 249  # of a topic's name, by Kafka's own rules
+
+
+def gauges_of(lag: SourceLag, most: int) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """Name, labels past the source's, and value; `most` partitions at most, -1: all."""
+    latest = lag.history.marks if lag.history else None
+    backlogs = lag.backlogs
+    for name, value in (
+        ("source_backlog_rows", lag.backlog),
+        ("source_backlog_files", lag.files),
+        ("source_backlog_bytes", lag.bytes),
+        ("source_backlog_versions", lag.versions),
+        ("source_partition_backlog_max_rows", max(backlogs.values) if backlogs else None),
+        ("source_partitions", len(latest.values) if latest else None),
+        ("source_partitions_stalled", lag.stalled),
+        ("source_rate_limited", lag.limited),
+    ):
+        if value is not None:
+            yield name, (), float(value)
+    for kind, marks in (("start", lag.start), ("end", lag.end), ("latest", latest)):
+        if marks is not None:
+            yield "source_offset", (kind,), float(sum(marks.values))
+    if backlogs is None or not most:
+        return
+    rows: list[tuple[tuple[str, str], int]] | Iterator[tuple[tuple[str, str], int]]
+    rows = zip(backlogs.frame.keys, backlogs.values, strict=True)
+    if 0 < most < len(backlogs.values):
+        rows = nlargest(most, rows, key=itemgetter(1))
+    for (topic, partition), behind in rows:
+        yield "source_partition_backlog_rows", (clean(topic)[:_LONGEST], partition), float(behind)
+
+
+def counters_of(lag: SourceLag) -> Iterator[tuple[str, float]]:
+    """What was counted of a source whose offsets count rows, from the start."""
+    if lag.end is None:
+        return
+    yield "source_partitions_added_total", lag.added
+    yield "source_partitions_removed_total", lag.removed
+    yield "source_offset_resets_total", lag.resets
+    if lag.lost is not None:
+        yield "source_rows_lost_total", lag.lost
+
+
+def live_of(lag: SourceLag, now: float) -> Iterator[tuple[str, float]]:
+    """What depends on the time."""
+    for name, seconds in (
+        ("source_lag_seconds", lag.seconds(now)),
+        ("source_drain_seconds", lag.drain(now)),
+        ("source_retention_headroom_seconds", lag.headroom(now)),
+    ):
+        if seconds is not None:
+            yield name, seconds
