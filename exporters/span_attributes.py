@@ -6,11 +6,11 @@ for the index of a source or of a state operator in Spark's own order.
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from streamgauge.listener.events import Operator, Progress, Source
@@ -282,11 +282,13 @@ def _known(values: Mapping[str, Value | None]) -> Attributes:
     return {PREFIX + name: value for name, value in values.items() if value is not None}
 
 
-def _offset(offset: Any) -> str | None:
-    """An offset as text; masked before it is cut, since a cut secret is not known as one."""
+def _offset(offset: str | None) -> str | None:
+    """An offset's text; masked before it is cut, since a cut secret is not known as one."""
     if offset is None:
         return None
-    text = mask(json.dumps(offset, separators=(",", ":"), ensure_ascii=False))
+    with contextlib.suppress(msgspec.DecodeError):
+        offset = msgspec.json.format(offset, indent=-1)
+    text = mask(offset)
     return text if len(text) <= LONGEST_OFFSET else text[: LONGEST_OFFSET - 1] + "…"
 
 
