@@ -276,6 +276,7 @@ def _to_source(index: int, wire: _WireSource) -> Source:
         fixed=reader.fixed(wire.description),
         files=read_count(metrics, "numFilesOutstanding"),
         bytes=read_count(metrics, "numBytesOutstanding"),
+        version=reached.version,
         versions=_difference(reached.version, available.version),
         metrics={_clean(k): _clean(str(v)) for k, v in metrics.items()},
     )

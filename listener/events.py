@@ -34,6 +34,7 @@ class Source(Struct, frozen=True, kw_only=True):
     files: float | None  # what waits, where the source reports it
     bytes: float | None
     versions: float | None
+    version: int | None  # of a table, the newest that was begun
     metrics: Mapping[str, str]
 
 
