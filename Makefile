@@ -7,7 +7,7 @@ unexport JAVA_HOME SPARK_HOME
 # Tests wait more than they work: two at a time, each file by one process, with a Spark of its own.
 TWO := --numprocesses 2 --dist loadfile
 
-.PHONY: help setup demo check test setup-integration test-integration test-matrix bench docs rules dashboards recording panels screenshots faults connect promtool3 forecast lock clean
+.PHONY: $(shell grep -oE '^[a-z-]+:' Makefile | tr -d :)
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -29,10 +29,10 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 	$(BIN)/python -m pytest $(PYTEST) tests/faults -m "not integration and not lab"
 	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab"
 
-setup-integration: setup  ## what else the integration tests need: Jaeger by Go, Kafka and Delta by Maven, npm's packages; again at no cost
+setup-integration: setup  ## what else the integration tests need: Jaeger and a promtool 3.x by Go, Kafka and Delta by Maven, npm's packages; again at no cost
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_npm.py grafana/preview tests/dashboards/schema
-	@$(PYTHON) scripts/setup_integration.py jaeger kafka delta
+	@$(PYTHON) scripts/setup_integration.py
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
 	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/kafka --ignore tests/delta -m "integration and not lab"
@@ -44,8 +44,11 @@ test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
 	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2
 	for line in -3.5 -4.0 -4.1 -4.2 ""; do .venv$$line/bin/python -m pytest -m "spark and not integration and not lab" || exit 1; done
 
-bench: setup  ## measure every published figure again (under 10 minutes) and write docs/performance.md
+bench: setup  ## measure the agent's published figures again (under 10 minutes) and write docs/performance.md
 	$(BIN)/python bench/run.py
+
+bench-traces: setup  ## measure what tracing costs, and a collector that dies (about 12 minutes)
+	$(BIN)/python bench/run.py traces
 
 docs: setup  ## write the generated pages
 	$(BIN)/python scripts/write_docs.py
@@ -74,11 +77,7 @@ faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fa
 	$(BIN)/python tests/faults/write_table.py
 
 connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
-	$(BIN)/python -m pytest tests/spark/test_connect.py
-
-promtool3: setup  ## the rule tests with a promtool of the 3.x line, built with Go the first time
-	@$(PYTHON) scripts/setup_integration.py promtool3
-	$(BIN)/python -m pytest tests/alerts -m lab
+	$(BIN)/python -m pytest tests/spark/connect
 
 forecast: setup  ## restart real checkpoints on the newest and oldest Spark; the table in docs/restarts.md
 	$(BIN)/python tests/checkpoint/forecast_table.py --write docs/restarts.md

@@ -1,4 +1,6 @@
-"""Measure every published figure again (`make bench`) and write docs/performance.md.
+"""Measure published figures again (`make bench`, `make bench-traces`) and write them into docs/performance.md.
+
+    python bench/run.py [GROUP ...]     agent unless named; each group has a table of its own
 
 One JSON line a figure. Machines are noisy: every figure that is a time is a ratio of two things
 measured side by side in one run.
@@ -15,54 +17,58 @@ import time
 
 from figures import ROOT
 
-PARTS = ("memory.py", "bus_time.py", "batch_time.py", "many_queries.py", "faults.py")
+GROUPS = {
+    "agent": (
+        *("memory.py", "bus_time.py", "batch_time.py"),
+        *("many_queries.py", "partitions.py", "faults.py"),
+    ),
+    "traces": ("traces.py",),
+}
 
 
-def main() -> int:
-    began = time.monotonic()
-    lines = []
-    for part in PARTS:
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "bench" / part)],
-            capture_output=True, text=True, check=False, cwd=ROOT,
-        )  # fmt: skip
-        found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode or not found:
-            print(done.stderr[-3000:], file=sys.stderr)
-            return 2
-        for line in found:
-            print(json.dumps(line, ensure_ascii=False), flush=True)
-        lines += found
-    write(lines, time.monotonic() - began)
-    write_readme(lines)
-    return 0 if all(line["ok"] for line in lines) else 1
+def main(groups: list[str]) -> int:
+    good = True
+    for group in groups:
+        began = time.monotonic()
+        lines = [line for part in GROUPS[group] for line in measure(part)]
+        write(group, lines, time.monotonic() - began)
+        if group == "agent":
+            write_readme(lines)
+        good = good and all(line["ok"] for line in lines)
+    return 0 if good else 1
 
 
-def write(lines: list[dict], seconds: float) -> None:
+def measure(part: str) -> list[dict]:
+    """The figures of one part, printed as they are found."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / part)],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not found:
+        print(done.stderr[-3000:], file=sys.stderr)
+        sys.exit(2)
+    for line in found:
+        print(json.dumps(line, ensure_ascii=False), flush=True)
+    return found
+
+
+def write(group: str, lines: list[dict], seconds: float) -> None:
+    """Put a group's table into its place in docs/performance.md."""
     from pyspark import __version__ as spark
 
     rows = "\n".join(
         f"| {line['figure']} | {line['must_be']} | **{line['value']:g}** | {_more(line)} |"
         for line in lines
     )
-    (ROOT / "docs" / "performance.md").write_text(
-        f"""# What the agent costs
-
-Written by `make bench`, which measures every figure again ({seconds / 60:.0f} minutes on this machine:
-{os.cpu_count()} cores, Python {platform.python_version()}, Spark {spark}). Every time is compared side by
-side with something else in the same run, since machines are noisy.
+    _replace(
+        "docs/performance.md",
+        group,
+        f"""Measured in {seconds / 60:.0f} minutes: {os.cpu_count()} cores, Python {platform.python_version()}, Spark {spark}.
 
 | figure | must be | measured | more |
 |---|---|---|---|
-{rows}
-
-- *Bus time* is what Spark's one listener thread spends, by the JVM's own `listenerProcessingTime` timers,
-  on a query with one stateful operator. The stock listener is a `StreamingQueryListener` with four empty
-  methods.
-- *Events seen ÷ batches done* is taken at the end of the 45 seconds, without waiting for stragglers.
-- *Batch duration with ÷ without*: one running query, the listener put on and taken off in turns.
-""",
-        encoding="utf-8",
+{rows}""",
     )
 
 
@@ -82,13 +88,15 @@ def write_readme(lines: list[dict]) -> None:
   their end (median); the stock listener had seen {seen["stock_seen"]} of {seen["stock_done"]}.
 - A batch takes **{batch["median"]:.2f} times** as long with it as without it (95 % upper bound {batch["value"]:.2f}).
 - 200,000 events of 50 queries leave {max(memory["value"], 0):.1f} MiB behind."""
-    readme = ROOT / "README.md"
-    page = readme.read_text(encoding="utf-8")
-    before, _, rest = page.partition("<!-- figures -->\n")
-    after = rest.partition("\n<!-- /figures -->")[2]
-    readme.write_text(
-        f"{before}<!-- figures -->\n{text}\n<!-- /figures -->{after}", encoding="utf-8"
-    )
+    _replace("README.md", "figures", text)
+
+
+def _replace(file: str, part: str, text: str) -> None:
+    """Write a text between the markers of a part of a page."""
+    path = ROOT / file
+    before, _, rest = path.read_text(encoding="utf-8").partition(f"<!-- {part} -->\n")
+    after = rest.partition(f"\n<!-- /{part} -->")[2]
+    path.write_text(f"{before}<!-- {part} -->\n{text}\n<!-- /{part} -->{after}", encoding="utf-8")
 
 
 def _more(line: dict) -> str:
@@ -97,4 +105,4 @@ def _more(line: dict) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:] or ["agent"]))

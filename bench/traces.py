@@ -4,7 +4,7 @@
     python bench/traces.py bus          the same on a real Spark: 12 queries, a trigger a second
     python bench/traces.py outage       the collector is killed again and again, and for a minute
 
-Each prints its figures as lines of JSON. Windows of a few seconds alternate, so that a noisy machine is as noisy
+Each prints its figures as lines of JSON. Windows alternate, so that a noisy machine is as noisy
 for the one as for the other; the bound is the upper end of a 95 % confidence interval of the
 median ratio (a sign test: no distribution is assumed).
 """
@@ -30,6 +30,7 @@ from streamgauge.listener.events import Progress
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
+TURNS = (True, False, False, True)  # a machine that grows slower is slow for both
 SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
 
 
@@ -164,6 +165,10 @@ def start_spark():
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        # Twelve queries a second must leave room on two cores, or only their own crowd is measured.
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
@@ -193,8 +198,8 @@ def wait_for_events(events, seconds: float, least: int = 2 * QUERIES) -> None:
         time.sleep(0.1)
 
 
-def bench_bus(pairs: int = 40, seconds: float = 2.0) -> None:
-    """Time on Spark's bus and in the worker, with and without traces, in turns."""
+def bench_bus(runs: int = 60, seconds: float = 1.0) -> None:
+    """Time on Spark's bus and in the worker, with and without traces, in turns within each run."""
     from streamgauge import TelemetryListener
 
     with tempfile.TemporaryDirectory() as folder:
@@ -210,16 +215,20 @@ def bench_bus(pairs: int = 40, seconds: float = 2.0) -> None:
         queries = start_queries(spark, folder)
         time.sleep(25)  # warm up
         found = {True: [], False: []}
-        for turn in range(pairs * 2):
-            # on, off, off, on: a machine that grows slower is slow for both
-            traced = (True, False, False, True)[turn % 4]
-            if traced is not (agent.traces in agent._exporters):
-                change = agent._exporters.remove if not traced else agent._exporters.append
-                change(agent.traces)
-            time.sleep(0.3)
-            times.clear()
-            wait_for_events(times, seconds)
-            found[traced].append([statistics.median(column) for column in zip(*times, strict=True)])
+        for _ in range(runs):
+            seen = {True: [], False: []}
+            for traced in TURNS:
+                if traced is not (agent.traces in agent._exporters):
+                    change = agent._exporters.remove if not traced else agent._exporters.append
+                    change(agent.traces)
+                    time.sleep(0.35)
+                times.clear()
+                wait_for_events(times, seconds, QUERIES)
+                seen[traced] += times
+            for traced, pairs in seen.items():
+                found[traced].append(
+                    [statistics.median(column) for column in zip(*pairs, strict=True)]
+                )
         for query in queries:
             query.stop()
         listener.close()
@@ -235,8 +244,8 @@ def bench_bus(pairs: int = 40, seconds: float = 2.0) -> None:
         1.1,
         median=bus[1],
         low=bus[0],
-        pairs=pairs,
-        seconds=seconds,
+        runs=runs,
+        seconds_a_run=4 * seconds,
         bus_us_without=statistics.median(off[0] for off, _ in both) * 1e6,
         bus_us_with=statistics.median(on[0] for _, on in both) * 1e6,
         handling_us_without=statistics.median(off[1] for off, _ in both) * 1e6,
@@ -290,7 +299,7 @@ def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
         time.sleep(25)  # warm up
         found = {True: [], False: []}
         for turn in range(pairs * 2):
-            alive = (True, False, False, True)[turn % 4]
+            alive = TURNS[turn % 4]
             if alive:
                 sink.kill()
                 sink.start()

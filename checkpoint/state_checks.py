@@ -215,7 +215,7 @@ def _zip_flaw(file: str, data: bytes, checkpoint: Checkpoint) -> str | None:
         KeyError,
         OSError,
         EOFError,
-        NotImplementedError,
+        NotImplementedError,  # what zipfile raises for a compression or version it can't read
         RuntimeError,
         ValueError,
     ):

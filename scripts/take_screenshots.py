@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "dashboards"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grafana" / "preview"))
 
+from browser import browse
 from preview import Preview, read_boards
 from recording import PLACE, load, replay
 
-ROOT = Path(__file__).resolve().parent.parent
-PICTURES = ROOT / "docs" / "pictures"
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH = 1600
 # What is chosen in each picture; the others show every query.
 CHOSEN = {
@@ -32,31 +32,15 @@ CHOSEN = {
 }
 
 
-def browse(page: Path, folder: Path, *flags: str) -> str:
-    """Chromium's words for a page."""
-    done = subprocess.run(
-        [
-            *(str(ROOT / ".programs/bin/chromium"), "--headless", "--no-sandbox", "--disable-gpu"),
-            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-            *("--disable-sync", "--hide-scrollbars", f"--user-data-dir={folder / 'profile'}"),
-            *("--virtual-time-budget=4000", *flags, page.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=110,
-    )
-    return done.stdout
-
-
 def take(page: Path, picture: Path, folder: Path) -> list[str]:
     """Take the picture of a page; what is wrong with it."""
-    dom = browse(page, folder, f"--window-size={WIDTH},1200", "--dump-dom")
+    url = page.as_uri()
+    dom = browse(url, folder, f"--window-size={WIDTH},1200", "--dump-dom")
     told = re.search(r'id="told">(.+?)</script>', dom)
     if not told:
         return [f"{page.name}: its script did not come to an end"]
     found = json.loads(told[1])
-    browse(page, folder, f"--window-size={WIDTH},{found['height']}", f"--screenshot={picture}")
+    browse(url, folder, f"--window-size={WIDTH},{found['height']}", f"--screenshot={picture}")
     return [f"{page.stem}: {fault}" for fault in found["faults"]]
 
 

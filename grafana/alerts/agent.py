@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .annotations import TIME, ask, count_queries
 from .rule import Alert, Group
 
 # The agent's own series carry no application; the address they are scraped from tells.
@@ -21,7 +22,8 @@ AGENT = Group(
             "agent_down_for",
             "The agent of an application can't be scraped.",
             "Prometheus has not been able to scrape the agent of {{ $labels.app }}"
-            " ({{ $labels.job }}) for $agent_down_for.",
+            " ({{ $labels.job }}) for $agent_down_for; it had"
+            f" {count_queries()} queries in the last $memory_window.",
             "None of the application's queries is watched.",
             "See whether the driver is alive and its metrics address is reachable.",
             "streamgauge-agent",
@@ -39,7 +41,8 @@ AGENT = Group(
             "blind_for",
             "The agent can't see a query that is running.",
             "The agent of {{ $labels.app }} gets no events of {{ $labels.query }}, or its worker is"
-            " blocked: what the dashboards show of this query is old.",
+            " blocked: what the dashboards show of this query is as old as its last event, of"
+            f" {ask('last_event_timestamp_seconds', TIME)}.",
             "A stall or a failure of this query may go unnoticed.",
             "See the agent's dashboard for the part that is blocked or removed; restart the driver"
             " when it suits, after `streamgauge checkpoint restart`.",

@@ -15,14 +15,71 @@ if TYPE_CHECKING:
 _VARIABLES = {"query": ("job", "app", "query"), "app": ("job", "app"), "bare": ()}
 
 
-def ask(series: str, form: str = "humanize", more: str = "") -> str:
-    """A number of this query, looked up when the alert fires; `unknown` where it is absent."""
-    matcher = f"job=%q,app=%q,query=%q{',' + more if more else ''}"
-    matcher = matcher.replace('"', '\\"')
+# How a number is written: `humanize` would make 12.35k of batch 12345.
+WHOLE = 'printf "%.0f"'
+TIME = "humanizeTimestamp"
+
+_APP = ("job", "app")
+_QUERY = (*_APP, "query")
+# What tells one alert of a rule from another; an absent label equals the empty one.
+_ONE_ALERT = (*_QUERY, "source", "operator")
+
+
+def ask(series: str, form: str = "humanize", over: str = "") -> str:
+    """A number of this query, looked up when the alert fires; `unknown` where it is absent.
+
+    With `over`, a window such as `$memory_window`, the last one there was: for what is gone.
+    """
+    found = f"streamgauge_{series}{_matcher(_QUERY)}"
+    return _look_up(f"max(last_over_time({found}[{over}]))" if over else f"max({found})", form)
+
+
+def ask_recorded(series: str, form: str = "humanize") -> str:
+    """The same of a recorded series, by its whole name."""
+    return _look_up(f"max({series}{_matcher(_QUERY)})", form)
+
+
+def count_queries() -> str:
+    """How many queries the application had within `$memory_window`."""
+    found = f"query:streamgauge_active:max{_matcher(_APP)}"
+    return _look_up(f"count(last_over_time({found}[$memory_window]))", WHOLE, _APP)
+
+
+def ask_label(series: str, label: str) -> str:
+    """A label of a series of this query, such as the path on its info."""
+    return _look_up(f"streamgauge_{series}{_matcher(_QUERY)}", f'label "{label}"')
+
+
+def since(alert: Alert) -> str:
+    """When it began: by the alert's own series, else when the rule first found it.
+
+    Prometheus writes the series that tells it at the end of an evaluation: in its first, a rule that
+    has no `for` finds none, and it began now.
+    """
+    named = {"alertname": alert.full_name, "variant": alert.variant}
+    fixed = "".join(f'{name}="{value}",' for name, value in named.items())
+    began = f"(min(ALERTS_FOR_STATE{_matcher(_ONE_ALERT, fixed)}) or vector(time()))"
+    labels: tuple[str, ...] = _ONE_ALERT
+    if alert.looks_back:
+        began += f" - ${alert.looks_back}"
+    if alert.since:
+        began = f"max(streamgauge_{alert.since}{_matcher(_QUERY)}) or {began}"
+        labels = (*_QUERY, *_ONE_ALERT)
+    return _look_up(began, TIME, labels)
+
+
+def _matcher(labels: tuple[str, ...], fixed: str = "") -> str:
+    return "{" + fixed + ",".join(f"{label}=%q" for label in labels) + "}"
+
+
+def _look_up(expr: str, form: str, labels: tuple[str, ...] = _QUERY) -> str:
+    """A template that asks Prometheus, with the alert's labels in the places of `%q`."""
+    text = expr.replace('"', '\\"')
+    words = " ".join(f"$labels.{label}" for label in labels)
+    value = form if form.startswith("label") else f"value | {form}"
     return (
-        f'{{{{ with printf "max(streamgauge_{series}{{{matcher}}})"'
-        " $labels.job $labels.app $labels.query | query }}"
-        f"{{{{ . | first | value | {form} }}}}{{{{ else }}}}unknown{{{{ end }}}}"
+        f'{{{{ with printf "{text}" {words} | query }}}}'
+        f"{{{{ . | first | {value} }}}}{{{{ else }}}}unknown{{{{ end }}}}"
     )
 
 
@@ -58,6 +115,7 @@ def annotate(alert: Alert) -> dict[str, str]:
     found = {
         "summary": alert.summary,
         "description": alert.description,
+        "since": since(alert),
         "impact": alert.impact,
         "action": alert.action,
         "dashboard_url": dashboard_url(alert),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .annotations import ask
+from .annotations import TIME, WHOLE, ask
 from .rule import Alert, Group
 
 # Of several drivers that served a query, the one that started it last: an older pod's last words
@@ -15,6 +15,9 @@ _ENDS_BY_DESIGN = 'query:streamgauge_alerting:info{trigger=~"available_now|once"
 _FAILED_LATELY = (
     'max by ($Q) (max_over_time(streamgauge_query_state{state="failed"}[$restart_window])) == 1'
 )
+# What is gone has no series; what it last said is remembered.
+_LAST_BATCH = ask("last_committed_batch_id", WHOLE, "$memory_window")
+_LAST_COMMIT = ask("last_commit_timestamp_seconds", TIME, "$memory_window")
 
 AVAILABILITY = Group(
     "availability",
@@ -30,7 +33,8 @@ AVAILABILITY = Group(
             "failed_for",
             "A streaming query ended with an error and is not running.",
             "{{ $labels.query }} of {{ $labels.app }} failed and has not started again. Its last run"
-            f" started at {ask('query_started_timestamp_seconds', 'humanizeTimestamp')}.",
+            f" started at {ask('query_started_timestamp_seconds', TIME)}; the last batch that it"
+            f" committed is {_LAST_BATCH}.",
             "No data is processed; the sources' retention is running.",
             "Read the error class and the failed batch on the dashboard, then run"
             " `streamgauge checkpoint restart` before starting the query again.",
@@ -49,7 +53,8 @@ AVAILABILITY = Group(
             "vanished_for",
             "A streaming query was running when its driver was last seen, and the driver is gone.",
             "{{ $labels.query }} of {{ $labels.app }} was running, and then nothing served its"
-            " series any more: the driver was killed, lost its node, or can't be reached.",
+            " series any more: the driver was killed, lost its node, or can't be reached. The last"
+            f" batch that was seen committed is {_LAST_BATCH}, at {_LAST_COMMIT}.",
             "No data is processed, unless the driver is alive and only out of Prometheus' reach.",
             "Look whether the driver's process or pod exists and why it ended (OOM, eviction).",
             "streamgauge-fleet",
@@ -66,7 +71,7 @@ AVAILABILITY = Group(
             "missing_for",
             "A query that is declared as expected is not running.",
             "{{ $labels.query }} of {{ $labels.app }} is in the agent's list of expected queries and"
-            " has not been running for $missing_for.",
+            f" has not been running for $missing_for. Its last commit was at {_LAST_COMMIT}.",
             "No data is processed.",
             "Find out whether it was stopped on purpose; else start it.",
             "streamgauge-fleet",
@@ -84,7 +89,8 @@ AVAILABILITY = Group(
             None,
             "A streaming query starts again and again.",
             "{{ $labels.query }} of {{ $labels.app }} started {{ $value | humanize }} times within"
-            " $restart_window.",
+            f" $restart_window. This run started at {ask('query_started_timestamp_seconds', TIME)}; the"
+            f" last batch that was committed is {_LAST_BATCH}.",
             "Each start replays the batch that did not commit; little or nothing gets through.",
             "Read the error class of the last terminations; stop the restarts if the same batch fails.",
             "streamgauge-query",

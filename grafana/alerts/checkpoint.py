@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .annotations import ask
+from .annotations import TIME, WHOLE, ask, ask_label
 from .rule import Alert, Group
 
 _BEFORE = "last_over_time(streamgauge_query_info[$reset_memory] offset $reset_window)"
@@ -27,11 +27,12 @@ CHECKPOINT = Group(
             "A query started with an empty checkpoint although it had one before.",
             "{{ $labels.query }} of {{ $labels.app }} has a new query id: its checkpoint was deleted"
             " or its location changed. This run started at"
-            f" {ask('query_started_timestamp_seconds', 'humanizeTimestamp')}.",
+            f" {ask('query_started_timestamp_seconds', TIME)}.",
             "It began again from its starting offsets: everything is processed twice, or what came"
             " in between is skipped. Its state is empty.",
             "If nobody meant to reset it: stop it now, before more is written.",
             "streamgauge-checkpoint",
+            since="query_started_timestamp_seconds",
         ),
         Alert(
             "CheckpointShared",
@@ -43,8 +44,9 @@ CHECKPOINT = Group(
             ")",
             "shared_for",
             "Two running queries write to one checkpoint.",
-            "{{ $labels.query }} of {{ $labels.app }} shares its checkpoint with another running"
-            " query.",
+            "{{ $labels.query }} of {{ $labels.app }} shares its checkpoint"
+            f" ({ask_label('query_info', 'checkpoint')}) with another running query; this run of it"
+            f" started at {ask('query_started_timestamp_seconds', TIME)}.",
             "They overwrite each other's offsets and state: rows are lost and duplicated.",
             "Stop the one that should not be there, at once.",
             "streamgauge-checkpoint",
@@ -65,7 +67,7 @@ CHECKPOINT = Group(
             "A batch was run again into a sink that does not remove duplicates.",
             "{{ $labels.query }} of {{ $labels.app }} ran a batch again after a restart, and its sink"
             " is not idempotent. The last committed batch is"
-            f" {ask('last_committed_batch_id', 'humanize')}.",
+            f" {ask('last_committed_batch_id', WHOLE)}.",
             "Rows of that batch may be in the output twice.",
             "Compare the output of that batch with its range of offsets; see the runbook.",
             "streamgauge-checkpoint",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .annotations import ask
+from .annotations import TIME, ask
 from .rule import Alert, Group
 
 _WATERMARK = "max by ($Q) (streamgauge_watermark_timestamp_seconds)"
@@ -32,11 +32,12 @@ EVENT_TIME = Group(
             "watermark_for",
             "Rows come in and the watermark does not move.",
             "The watermark of {{ $labels.query }} ({{ $labels.app }}) stands at"
-            f" {ask('watermark_timestamp_seconds', 'humanizeTimestamp')} while rows come in; the"
-            f" newest event is of {ask('event_time_max_timestamp_seconds', 'humanizeTimestamp')}.",
+            f" {ask('watermark_timestamp_seconds', TIME)} while rows come in; the"
+            f" newest event is of {ask('event_time_max_timestamp_seconds', TIME)}.",
             "Windows don't close, results are not emitted, and the state is not evicted.",
             "Find the source or partition that gives no events: the slowest one holds the watermark.",
             "streamgauge-state",
+            looks_back="watermark_window",
         ),
         Alert(
             "FutureEventTime",
@@ -47,7 +48,7 @@ EVENT_TIME = Group(
             "An event from the future was read.",
             "{{ $labels.query }} of {{ $labels.app }} read an event that is"
             " {{ $value | humanizeDuration }} ahead of the clock; its watermark is at"
-            f" {ask('watermark_timestamp_seconds', 'humanizeTimestamp')}.",
+            f" {ask('watermark_timestamp_seconds', TIME)}.",
             "Once the watermark follows it, everything that is on time is dropped as late.",
             "Find the producer; filter such events before withWatermark.",
             "streamgauge-state",
@@ -75,7 +76,7 @@ EVENT_TIME = Group(
             "Every row is dropped as late: nothing reaches the state.",
             "{{ $labels.operator }} of {{ $labels.query }} ({{ $labels.app }}) dropped"
             " {{ $value | humanize }} rows within $rate_window and took in none; its watermark is at"
-            f" {ask('watermark_timestamp_seconds', 'humanizeTimestamp')}.",
+            f" {ask('watermark_timestamp_seconds', TIME)}.",
             "All data is being lost while the query looks healthy.",
             "Stop the query, so that the rows stay in the source; then see whether one event from the"
             " future moved the watermark.",

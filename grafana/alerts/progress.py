@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .annotations import ask
+from .annotations import TIME, WHOLE, ask
 from .rule import Alert, Group
 
 _BUDGET = "query:streamgauge_silence_budget:seconds"
@@ -24,11 +24,12 @@ PROGRESS = Group(
             " {{ $value | humanizeDuration }}; its budget is"
             f" {ask('silence_budget_seconds', 'humanizeDuration')}. The trigger that runs now has"
             f" taken {ask('inflight_batch_seconds', 'humanizeDuration')}; last commit at"
-            f" {ask('last_commit_timestamp_seconds', 'humanizeTimestamp')}.",
+            f" {ask('last_commit_timestamp_seconds', TIME)}.",
             "Nothing is committed; what arrives waits.",
             "Take a thread dump of the driver: the stream thread's stack names what it waits for.",
             "streamgauge-query",
             keep="cause_keep",
+            since="last_event_timestamp_seconds",
         ),
         Alert(
             "CommitsStalled",
@@ -50,13 +51,14 @@ PROGRESS = Group(
             "Data waits and the query commits nothing.",
             "{{ $labels.query }} of {{ $labels.app }} has data to process and has committed nothing"
             " for {{ $value | humanizeDuration }} (last commit at"
-            f" {ask('last_commit_timestamp_seconds', 'humanizeTimestamp')}, batch"
-            f" {ask('last_committed_batch_id', 'humanize')}; budget"
+            f" {ask('last_commit_timestamp_seconds', TIME)}, batch"
+            f" {ask('last_committed_batch_id', WHOLE)}; budget"
             f" {ask('silence_budget_seconds', 'humanizeDuration')}).",
             "Output is as old as the last commit and ages by the minute.",
             "See whether a batch runs (hung sink or task) or none does (source gives nothing).",
             "streamgauge-query",
             keep="cause_keep",
+            since="last_commit_timestamp_seconds",
         ),
         Alert(
             "BatchStuck",
@@ -72,6 +74,7 @@ PROGRESS = Group(
             "What the batch holds back can't be seen from its events: none is sent before it ends.",
             "Open the running batch's tasks in the Spark UI: none running means the sink hangs.",
             "streamgauge-query",
+            since="inflight_batch_started_timestamp_seconds",
         ),
         Alert(
             "SourceNotAdvancing",
@@ -89,6 +92,7 @@ PROGRESS = Group(
             "Rows of this source don't arrive, and its retention is running.",
             "Look at the source's start and end offsets in the last batches, and at its permissions.",
             "streamgauge-sources",
+            looks_back="rate_window",
         ),
     ),
 )

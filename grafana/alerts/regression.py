@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .annotations import ask
+from .annotations import ask, ask_recorded
 from .rule import Alert, Group
 
 _MEAN = "query:streamgauge_batch_duration:mean15m"
@@ -25,9 +25,7 @@ REGRESSION = Group(
             "Batches take much longer than they used to.",
             "A batch of {{ $labels.query }} ({{ $labels.app }}) takes"
             " {{ $value | humanizeDuration }}; over the last week it was"
-            ' {{ with printf "query:streamgauge_batch_duration:avg1w{job=%q,app=%q,query=%q}"'
-            " $labels.job $labels.app $labels.query | query }}"
-            "{{ . | first | value | humanizeDuration }}{{ end }}.",
+            f" {ask_recorded(_AVG, 'humanizeDuration')}.",
             "Results come later; the reserve for peaks is smaller.",
             "If ProcessingCostRegression fires too the code or its surroundings got slower; else the"
             " load rose.",

@@ -27,7 +27,7 @@ Severity = Literal["critical", "warning", "none"]
 Level = Literal["query", "app", "bare"]
 
 _MARK = re.compile(r"(?P<before>\[|:|offset )?(?P<dollars>\${1,2})(?P<name>[A-Za-z_0-9]+)")
-_TEXT_MARK = re.compile(r"\$(?P<name>[a-z_0-9]+)")
+_TEXT_MARK = re.compile(r"(?P<minus>- )?\$(?P<name>[a-z_0-9]+)")
 _SERIES = re.compile(r"(?<![\w:\"|])(?P<name>streamgauge_[a-z_0-9]+)(?P<brace>\{)?")
 _NAMED = re.compile(r"\{(?P<names>__name__=~\"streamgauge_[^\"]+\")")
 _USED = re.compile(r"(?<![\w:])streamgauge_[a-z_0-9]+")
@@ -48,7 +48,9 @@ class Alert:
 
     `hold` and `keep` are names of knobs (`for`, `keep_firing_for`). `level` says what the alert is
     about: a query (joined with its owner, silent when it opted out), an application, or bare.
-    `variant` tells apart rules of one name; it becomes a label and shares the runbook.
+    `variant` tells apart rules of one name; it becomes a label and shares the runbook. `since` is the
+    series that tells when it began; where there is none, it is when the rule first found it, less the
+    window (`looks_back`, a knob) through all of which it was so already.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Alert:
     level: Level = "query"
     keep: str | None = None
     variant: str = ""
+    since: str | None = None
+    looks_back: str | None = None
 
     @property
     def full_name(self) -> str:
@@ -104,15 +108,18 @@ def expand(text: str, settings: Settings, selector: str = "") -> str:
 
 
 def expand_text(text: str, settings: Settings) -> str:
-    """An annotation with its knobs filled in; `$labels` and `$value` are Prometheus' own."""
+    """An annotation with its knobs filled in; `$labels` and `$value` are Prometheus' own.
+
+    A duration is written as people read it, and as a number where it is subtracted.
+    """
 
     def replace(match: re.Match[str]) -> str:
         knob = BY_NAME.get(match["name"])
         if knob is None:
             return match[0]
-        return (
-            settings.duration(knob.name) if knob.unit == "seconds" else settings.number(knob.name)
-        )
+        if knob.unit == "seconds" and not match["minus"]:
+            return settings.duration(knob.name)
+        return (match["minus"] or "") + settings.number(knob.name)
 
     return _TEXT_MARK.sub(replace, text)
 

@@ -72,6 +72,7 @@ STATE = Group(
             "The state grows for ever.",
             "See whether the key or the join condition carries the event-time column.",
             "streamgauge-state",
+            looks_back="evict_window",
         ),
         Alert(
             "StateCommitSlow",
@@ -97,6 +98,7 @@ STATE = Group(
             "A restart or a lost executor has to replay all these versions first.",
             "Look for maintenance errors in the executors' logs; don't restart before it caught up.",
             "streamgauge-state",
+            looks_back="rate_window",
         ),
     ),
 )

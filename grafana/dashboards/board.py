@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal[
-    "bargauge", "heatmap", "stat", "state-timeline", "status-history", "table", "timeseries"
+    "bargauge",
+    "heatmap",
+    "stat",
+    "state-timeline",
+    "status-history",
+    "table",
+    "timeseries",
+    "traces",  # a table of the trace store's answer: its one target is TraceQL
 ]
 Step = tuple[float | None, str]
 COLUMNS = 24

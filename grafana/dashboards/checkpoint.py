@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT
+from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT, limit
 from .links import QUERY_ROW
-from .promql import OF_APP, QUERY, best, increase, knob, recorded, series
+from .promql import OF_APP, QUERY, best, increase, recorded, series
+from .state import SNAPSHOT_LAG
 
 _UNREAD = "The checkpoint can't be read from the driver, or `checkpoint_seconds` is 0."
 _READ = "the agent can read the checkpoint"
@@ -137,30 +138,10 @@ CHECKPOINT_BOARD = Board(
                     alerts=("CommitsStalled",),
                     overrides=(
                         Override("^newest commit file$", (("color", BLUE),)),
-                        Override(
-                            "^budget$",
-                            (
-                                ("color", RED),
-                                ("custom.fillOpacity", 0),
-                                ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}),
-                            ),
-                        ),
+                        limit("^budget$"),
                     ),
                 ),
-                _chart(
-                    "Snapshot lag",
-                    "short",
-                    "Versions that a restart has to replay. Bad is above the line.",
-                    Target(
-                        best("max", "state_snapshot_lag_versions", by="operator"), "{{operator}}"
-                    ),
-                    alerts=("SnapshotLag",),
-                    empty="Spark tells it from 4.1 on, for stateful queries.",
-                    condition="the query is stateful, on Spark 4.1 or newer",
-                    axis="versions",
-                    steps=((None, BLUE), (knob("snapshot_lag"), RED)),
-                    line=True,
-                ),
+                SNAPSHOT_LAG,
                 _chart(
                     "Resets and replays",
                     "short",

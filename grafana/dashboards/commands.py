@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 FINE, COULD_NOT_LOOK = 0, 2
 _FILES = Path(__file__).with_name("files")
+_TRACEQL_LINK = re.compile(
+    r'"queryType":"traceql","query":"\{resource\.service\.name=\\"(.+?)\\" %26%26 name=\\"batch (.+?)\\"\}"'
+)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,6 +32,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="name of the Prometheus data source that is chosen at first; else Grafana's default",
     )
     exporter.add_argument("--traces", metavar="UID", help="uid of the trace data source")
+    exporter.add_argument(
+        "--trace-store", choices=("tempo", "jaeger"), default="tempo", help="what that is"
+    )
     exporter.add_argument("--runbooks", metavar="URL", help="where the runbooks are served")
     exporter.add_argument(
         "--format",
@@ -67,11 +74,39 @@ def _chosen(path: Path, args: argparse.Namespace) -> str:
     board = json.loads(path.read_text("utf-8"))
     for variable in board["templating"]["list"]:
         if variable["name"] == "datasource" and args.datasource:
-            variable["current"] = {"text": args.datasource, "value": args.datasource}
+            _choose(variable, args.datasource)
         for name in ("traces", "runbooks"):
             if variable["name"] == name and getattr(args, name):
-                variable["query"] = getattr(args, name).rstrip("/")
-    return text_of(board)
+                _choose(variable, getattr(args, name).rstrip("/"))
+    return text_of(_for_jaeger(board) if args.trace_store == "jaeger" else board)
+
+
+def _choose(variable: dict[str, Any], value: str) -> None:
+    """A constant is its query; of a data source, the query is its type."""
+    if variable["type"] == "constant":
+        variable["query"] = value
+    else:
+        variable["current"] = {"text": value, "value": value}
+
+
+def _for_jaeger(found: Any) -> Any:
+    """The same tree with the searches of Jaeger, which knows services and operations, no TraceQL."""
+    if isinstance(found, list):
+        return [_for_jaeger(one) for one in found]
+    if isinstance(found, str):
+        return _TRACEQL_LINK.sub(
+            r'"queryType":"search","service":"\1","operation":"batch \2"', found
+        )
+    if not isinstance(found, dict):
+        return found
+    if found.get("queryType") == "traceql":
+        search = {"queryType": "search", "service": "$app", "operation": "batch $query"}
+        found = {name: found[name] for name in ("refId", "datasource", "limit")} | search
+    if found.get("type") == "tempo":
+        found = {**found, "type": "jaeger"}
+    if found.get("type") == "datasource" and found.get("query") == "tempo":
+        found = {**found, "query": "jaeger"}
+    return {name: _for_jaeger(one) for name, one in found.items()}
 
 
 def text_of(board: dict[str, Any]) -> str:

@@ -16,6 +16,12 @@ RUNBOOK_ROW = Link("Runbook", "${runbooks}/${__data.fields.Alert}.md")
 RUNBOOKS = Link("Runbooks", "${runbooks}/README.md")
 
 
+# Backticks: a name that is escaped for a regular expression keeps its backslashes.
+TRACE_SEARCH = (
+    "{ resource.service.name =~ `${app:regex}` && name =~ `(batch|start) (${query:regex})` }"
+)
+
+
 def explore(app: str, query: str) -> str:
     """Grafana's trace search on the batches of a query."""
     return (

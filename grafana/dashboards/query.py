@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
+from .colours import BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
 from .fleet import VERDICT_TEXTS
-from .links import EXPLORE_CHOSEN, RUNBOOKS
+from .links import EXPLORE_CHOSEN, RUNBOOKS, TRACE_SEARCH
 from .promql import (
     DRAIN,
     ON,
@@ -24,10 +24,9 @@ _NO_QUERY = "No such query in this time range: choose another, or a longer range
 _NO_BATCH = "No batch with data in this time range."
 _NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
 _STATES = {key: text for key, text in VERDICT_TEXTS.items() if key != "10"}
-_DASHED = ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
-_UNSTACKED = (("custom.stacking", {"mode": "none"}), ("custom.fillOpacity", 0), _DASHED)
+_UNSTACKED = ("custom.stacking", {"mode": "none"})
 TRIGGER_LINE = Override(
-    "^trigger interval$", (*_UNSTACKED, ("color", RED), ("custom.lineWidth", 2))
+    "^trigger interval$", (_UNSTACKED, *DASHED, ("color", RED), ("custom.lineWidth", 2))
 )
 PHASE_COLOURS = tuple(
     Override(f"^{phase}$", (("color", colour),))
@@ -364,6 +363,20 @@ _OBSERVED = Panel(
     axis="as observed",
 )
 
+_TRACES = Panel(
+    "Traces of its batches and starts",
+    "traces",
+    "short",
+    "The newest traces; a click on an id opens the batch with its phases. Bad is one that is far longer"
+    " than the others, or ended with an error.",
+    "No trace in this time range: the driver sends them where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    (Target(TRACE_SEARCH),),
+    alerts=("BatchDurationRegression", "QueryFailed"),
+    condition="batches are traced, and Grafana knows the trace store",
+    width=24,
+    minimum=None,
+)
+
 QUERY_BOARD = Board(
     "query",
     "Query",
@@ -374,6 +387,7 @@ QUERY_BOARD = Board(
         Row("Batches", (_HEATMAP, _QUANTILES, _PHASES, _COUNTS)),
         Row("Rows", (ROWS, BACKLOG, DRAIN_TIME)),
         Row("Restarts and errors", (_STARTS, _ERRORS, _OBSERVED)),
+        Row("Traces", (_TRACES,)),
     ),
     many=False,
     since="now-1h",

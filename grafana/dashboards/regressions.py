@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, TEXT
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, TEXT, limit
 from .links import QUERY_ROW
 from .promql import OF_APP, ON, knob, recorded, series, window
 
@@ -15,12 +15,11 @@ _RATE = "query:streamgauge_input_rows:rate1h"
 _DAY, _WEEK, _HOUR = window("cost_day"), window("cost_week"), window("cost_window")
 _HISTORY = "there is a week of history"
 _NONE = "No batch with data yet; a day and a week ago fill in as history grows."
-_DASH = ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
 _THEN = (
     Override("^now$", (("color", BLUE), ("custom.lineWidth", 2))),
     Override("^a day ago$", (("color", GREEN), ("custom.fillOpacity", 0))),
     Override("^a week ago$", (("color", PURPLE), ("custom.fillOpacity", 0))),
-    Override("^warns (above|below)$", (("color", RED), ("custom.fillOpacity", 0), _DASH)),
+    limit("^warns (above|below)$"),
 )
 _USUAL = Override("^usual$", (("color", GREY), ("custom.fillOpacity", 0)))
 

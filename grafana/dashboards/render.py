@@ -8,42 +8,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from grafana_foundation_sdk.builders import (
-    bargauge,
-    common,
-    heatmap,
-    prometheus,
-    stat,
-    statetimeline,
-    statushistory,
-    table,
-    timeseries,
-)
 from grafana_foundation_sdk.builders import dashboard as sdk
+from grafana_foundation_sdk.builders import prometheus, tempo
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
-from grafana_foundation_sdk.models import heatmap as heatmap_model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from grafana_foundation_sdk.models.tempo import SearchTableType
 
 from streamgauge.grafana.alerts.knobs import Settings
 
 from .board import Board, Link, Override, Panel, Place, Row, Step, Target, places
 from .commands import text_of
 from .promql import ALERTS, best, increase
+from .shapes import shape, start
 
 SCHEMA = 38
 TAG = "streamgauge"
 DATASOURCE = common_model.DataSourceRef(type_val="prometheus", uid="${datasource}")
-_BUILDERS: dict[str, Any] = {
-    "bargauge": bargauge.Panel,
-    "heatmap": heatmap.Panel,
-    "stat": stat.Panel,
-    "state-timeline": statetimeline.Panel,
-    "status-history": statushistory.Panel,
-    "table": table.Panel,
-    "timeseries": timeseries.Panel,
-}
+TRACES = common_model.DataSourceRef(type_val="tempo", uid="${traces}")
 
 
 def render(board: Board) -> str:
@@ -121,7 +104,7 @@ def _variables(board: Board) -> list[Any]:
             f'label_values({query_info}{{job=~"$job", app=~"$app"}}, query)',
             everything=board.many,
         ),
-        _constant("traces", str(settings.value("tempo_uid"))),
+        _traces(board, str(settings.value("tempo_uid"))),
         _constant("runbooks", str(settings.value("runbook_url"))),
     ]
 
@@ -139,6 +122,14 @@ def _labels(name: str, query: str, *, everything: bool = True) -> Any:
         .include_all(everything)
     )
     return variable.all_value(".+") if everything else variable
+
+
+def _traces(board: Board, uid: str) -> Any:
+    """The trace store: a choice where traces are shown, else a name for the links to it."""
+    if not any(panel.kind == "traces" for panel in board.panels):
+        return _constant("traces", uid)
+    variable = sdk.DatasourceVariable("traces").label("Traces").type("tempo")
+    return variable.current(model.VariableOption(text=uid, value=uid))
 
 
 def _constant(name: str, value: str) -> Any:
@@ -193,10 +184,10 @@ def describe(panel: Panel) -> str:
 
 def _panel(panel: Panel) -> Any:
     builder = (
-        _BUILDERS[panel.kind]()
+        start(panel)
         .title(panel.title)
         .description(describe(panel))
-        .datasource(DATASOURCE)
+        .datasource(TRACES if panel.kind == "traces" else DATASOURCE)
         .unit(panel.unit)
         .no_value(panel.empty)
         .targets([_target(panel, number, target) for number, target in enumerate(panel.targets)])
@@ -213,13 +204,16 @@ def _panel(panel: Panel) -> Any:
         builder = builder.mappings(_mappings(panel.mappings))
     if panel.links:
         builder = builder.data_links([_link(link) for link in panel.links])
-    builder = _SHAPES[panel.kind](builder, panel)
+    builder = shape(builder, panel)
     for override in panel.overrides:
         builder = builder.override_by_regexp(override.pattern, _properties(override))
     return builder
 
 
 def _target(panel: Panel, number: int, target: Target) -> Any:
+    if panel.kind == "traces":
+        search = tempo.Dataquery().ref_id("A").datasource(TRACES).query_type("traceql")
+        return search.query(target.expr).limit(20).table_type(SearchTableType.TRACES)
     query = (
         prometheus.Dataquery()
         .ref_id(chr(ord("A") + number))
@@ -277,168 +271,3 @@ def _property(name: str, value: Any) -> Any:
         mode = {"mode": "basic"} if value == "color-background" else {}
         name, value = "custom.cellOptions", {"type": value, **mode}
     return model.DynamicConfigValue(id_val=name, value=value)
-
-
-def _legend(shown: bool) -> Any:
-    legend = common.VizLegendOptions().placement(common_model.LegendPlacement.BOTTOM)
-    return legend.display_mode(common_model.LegendDisplayMode.LIST).show_legend(shown)
-
-
-def _tooltip() -> Any:
-    return (
-        common.VizTooltipOptions()
-        .mode(common_model.TooltipDisplayMode.MULTI)
-        .sort(common_model.SortOrder.DESCENDING)
-    )
-
-
-def _reduce() -> Any:
-    return common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
-
-
-def _timeseries(builder: Any, panel: Panel) -> Any:
-    builder = (
-        builder.legend(_legend(panel.legend != "none"))
-        .tooltip(_tooltip())
-        .draw_style(common_model.GraphDrawStyle.LINE)
-        .line_interpolation(common_model.LineInterpolation.LINEAR)
-        .line_width(1)
-        .fill_opacity(panel.fill)
-        .show_points(common_model.VisibilityMode.NEVER)
-        .axis_label(panel.axis)
-        .span_nulls(False)
-    )
-    if panel.stack:
-        builder = builder.stacking(
-            common.StackingConfig().mode(common_model.StackingMode.NORMAL).group("A")
-        )
-    if panel.line:
-        style = common.GraphThresholdsStyleConfig()
-        builder = builder.thresholds_style(style.mode(common_model.GraphThresholdsStyleMode.DASHED))
-    return builder
-
-
-def _stat(builder: Any, panel: Panel) -> Any:
-    return (
-        builder.reduce_options(_reduce())
-        .graph_mode(common_model.BigValueGraphMode.NONE)
-        .color_mode(common_model.BigValueColorMode.BACKGROUND)
-        .justify_mode(common_model.BigValueJustifyMode.CENTER)
-        .orientation(common_model.VizOrientation.VERTICAL)
-        .text_mode(
-            common_model.BigValueTextMode.VALUE
-            if len(panel.targets) == 1 and "{{" not in panel.targets[0].legend
-            else common_model.BigValueTextMode.VALUE_AND_NAME
-        )
-    )
-
-
-def _bargauge(builder: Any, _: Panel) -> Any:
-    return (
-        builder.reduce_options(_reduce())
-        .orientation(common_model.VizOrientation.HORIZONTAL)
-        .display_mode(common_model.BarGaugeDisplayMode.BASIC)
-        .show_unfilled(True)
-    )
-
-
-def _timeline(builder: Any, _: Panel) -> Any:
-    return (
-        builder.legend(_legend(shown=True))
-        .tooltip(common.VizTooltipOptions().mode(common_model.TooltipDisplayMode.SINGLE))
-        .show_value(common_model.VisibilityMode.NEVER)
-        .row_height(0.85)
-        .fill_opacity(85)
-        .line_width(0)
-        .merge_values(True)
-        .per_page(25)
-    )
-
-
-def _history(builder: Any, _: Panel) -> Any:
-    return (
-        builder.legend(_legend(shown=True))
-        .tooltip(common.VizTooltipOptions().mode(common_model.TooltipDisplayMode.SINGLE))
-        .show_value(common_model.VisibilityMode.NEVER)
-        .row_height(0.85)
-        .fill_opacity(85)
-    )
-
-
-def _heatmap(builder: Any, panel: Panel) -> Any:
-    return (
-        builder.calculate(False)
-        .cell_gap(1)
-        .color(
-            heatmap.HeatmapColorOptions()
-            .mode(heatmap_model.HeatmapColorMode.SCHEME)
-            .scheme("Blues")
-            .reverse(False)
-            .steps(64)
-        )
-        .exemplars_color("#ff9830")
-        .y_axis(
-            heatmap.YAxisConfig().unit(panel.unit).axis_placement(common_model.AxisPlacement.LEFT)
-        )
-        .tooltip(heatmap.HeatmapTooltip().mode(common_model.TooltipDisplayMode.SINGLE))
-        .show_legend()
-    )
-
-
-def _table(builder: Any, panel: Panel) -> Any:
-    names = dict(zip(_fields(panel), panel.columns, strict=True))
-    hidden = dict.fromkeys(("Time",), True)
-    hidden |= {field: True for field, title in names.items() if not title}
-    builder = (
-        builder.show_header(True)
-        .cell_height(common_model.TableCellHeight.SM)
-        .with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
-        .with_transformation(
-            model.DataTransformerConfig(
-                id_val="organize",
-                options={
-                    "excludeByName": hidden,
-                    "indexByName": {field: index for index, field in enumerate(names)},
-                    "renameByName": {field: title for field, title in names.items() if title},
-                },
-            )
-        )
-    )
-    if panel.sort:
-        order = common.TableSortByFieldState().display_name(panel.sort.lstrip("-"))
-        builder = builder.sort_by([order.desc(not panel.sort.startswith("-"))])
-    return builder
-
-
-def _fields(panel: Panel) -> list[str]:
-    """Names of a table's fields as Grafana makes them: the labels, then one value a target."""
-    expr = panel.targets[0].expr
-    labels = panel.columns[: len(panel.columns) - len(panel.targets)]
-    known = {
-        "Job": "job", "Application": "app", "Query": "query", "Alert": "alertname",
-        "Severity": "severity", "Instance": "instance", "Agent": "version",
-        "Spark": "spark_version", "Trigger": "trigger", "Sink": "sink", "Mode": "output_mode",
-        "State store": "state_provider", "Code": "code_version", "Team": "team", "Env": "env",
-        "Tier": "tier", "Run": "run_id", "Checkpoint": "checkpoint", "Rule": "rule",
-        "Phase": "phase",
-    }  # fmt: skip
-    for label in labels:
-        if known[label] not in expr:
-            raise KeyError(f"{panel.title}: no label {known[label]} in {expr}")
-    values = (
-        ["Value"]
-        if len(panel.targets) == 1
-        else [f"Value #{chr(ord('A') + number)}" for number in range(len(panel.targets))]
-    )
-    return [known[label] for label in labels] + values
-
-
-_SHAPES: dict[str, Any] = {
-    "bargauge": _bargauge,
-    "heatmap": _heatmap,
-    "stat": _stat,
-    "state-timeline": _timeline,
-    "status-history": _history,
-    "table": _table,
-    "timeseries": _timeseries,
-}

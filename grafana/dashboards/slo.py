@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED
+from .colours import BLUE, GREEN, GREY, ORANGE, RED, limit
 from .links import QUERY_ROW
 from .promql import ALERTS_OF_APP, OF_APP, best, knob, recorded
 
@@ -160,14 +160,7 @@ SLO_BOARD = Board(
                     width=10,
                     overrides=(
                         Override("^freshness$", (("color", BLUE),)),
-                        Override(
-                            "^target$",
-                            (
-                                ("color", RED),
-                                ("custom.fillOpacity", 0),
-                                ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}),
-                            ),
-                        ),
+                        limit("^target$"),
                     ),
                 ),
                 Panel(

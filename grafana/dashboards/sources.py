@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED
+from .colours import BLUE, GREEN, GREY, ORANGE, RED, limit
 from .promql import ON, QUERY, best, increase, knob, rate, recorded, series, window
 from .query import DRAIN_TIME, PHASE_COLOURS, ROWS
 
@@ -146,14 +146,7 @@ SOURCES = Board(
                     width=8,
                     overrides=(
                         Override("^last commit$", (("color", BLUE),)),
-                        Override(
-                            "^budget$",
-                            (
-                                ("color", RED),
-                                ("custom.fillOpacity", 0),
-                                ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}),
-                            ),
-                        ),
+                        limit("^budget$"),
                     ),
                 ),
                 Panel(

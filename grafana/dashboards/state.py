@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, ORANGE, RED
+from .colours import BLUE, DASHED, GREEN, ORANGE, RED
 from .promql import ON, QUERY, best, knob, rate, recorded, series, window
 
 _STATELESS = "The query has no state."
@@ -12,10 +12,7 @@ _NO_ROCKSDB = "The state store is not RocksDB."
 _ROCKSDB = "the state store is RocksDB"
 _NO_WATERMARK = "The query has no watermark."
 _WATERMARK = "the query has a watermark"
-_IN_A_DAY = Override(
-    "in a day$",
-    (("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}), ("custom.fillOpacity", 0)),
-)
+_IN_A_DAY = Override("in a day$", DASHED)
 _GROWTH = window("growth_window")
 _HORIZON = f"{knob('growth_horizon'):g}"
 _MEMORY = series("state_memory_bytes")
@@ -48,6 +45,20 @@ _HITS, _MISSES = (
     rate(f"state_rocksdb_block_cache_{what}_total", by="operator") for what in ("hits", "misses")
 )
 _LATE = rate("state_rows_dropped_by_watermark_total", by="operator")
+
+SNAPSHOT_LAG = _state(
+    "Snapshot lag",
+    "short",
+    "Versions that a restart has to replay. Bad is above the line.",
+    Target(best("max", "state_snapshot_lag_versions", by="operator"), "{{query}} {{operator}}"),
+    alerts=("SnapshotLag",),
+    empty="Spark tells it from 4.1 on, for stateful queries.",
+    condition="the query is stateful, on Spark 4.1 or newer",
+    axis="versions",
+    width=8,
+    steps=((None, BLUE), (knob("snapshot_lag"), RED)),
+    line=True,
+)
 
 STATE_BOARD = Board(
     "state",
@@ -288,21 +299,7 @@ STATE_BOARD = Board(
         Row(
             "Snapshots and Spark's in-memory store",
             (
-                _rocksdb(
-                    "Snapshot lag",
-                    "short",
-                    "Versions that a restart has to replay. Bad is above the line.",
-                    Target(
-                        best("max", "state_snapshot_lag_versions", by="operator"),
-                        "{{query}} {{operator}}",
-                    ),
-                    alerts=("SnapshotLag",),
-                    empty="Spark tells it from 4.1 on, for stateful queries.",
-                    condition="the query is stateful, on Spark 4.1 or newer",
-                    axis="versions",
-                    steps=((None, BLUE), (knob("snapshot_lag"), RED)),
-                    line=True,
-                ),
+                SNAPSHOT_LAG,
                 _state(
                     "In-memory store: versions found and loaded",
                     "short",

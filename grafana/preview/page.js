@@ -66,6 +66,11 @@ function nothing(body, panel) {
   element("div", body, "empty", panel.fieldConfig.defaults.noValue);
 }
 
+function notDrawn(panel, body) {
+  const store = panel.datasource.type;
+  element("div", body, "undrawn", "Not drawn here: a preview asks Prometheus alone. Grafana asks " + store + ": " + panel.targets[0].query);
+}
+
 function last(one) {
   return one.points[one.points.length - 1][1];
 }
@@ -411,7 +416,8 @@ function start() {
     if (panel.type === "row") continue;
     element("h2", box, "", panel.title);
     const body = element("div", box, "body");
-    KINDS[panel.type](panel, body);
+    if (panel.datasource.type === "prometheus") KINDS[panel.type](panel, body);
+    else notDrawn(panel, body);
     // A table's last column or a title that does not fit is a fault; the program that takes the picture reads it.
     if (box.querySelector("h2").scrollWidth > box.clientWidth || body.scrollWidth > box.clientWidth + 1) {
       DATA.faults.push(panel.title + ": clipped");

@@ -100,7 +100,7 @@ class Preview:
 
     def page(self, board: dict[str, Any], variables: dict[str, str]) -> str:
         """The whole page of a board: it needs no other file and no server."""
-        panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+        panels = [panel for panel in board["panels"] if _asks_prometheus(panel)]
         data = {
             "board": board,
             "begin": self.begin,
@@ -121,6 +121,11 @@ class Preview:
             "faults": [],
         }
         return _html(data)
+
+
+def _asks_prometheus(panel: dict[str, Any]) -> bool:
+    """Rows ask nothing, and what asks a trace store is not drawn: there is none in a recording."""
+    return bool(panel["type"] != "row" and panel["datasource"]["type"] == "prometheus")
 
 
 def _html(data: dict[str, Any]) -> str:

@@ -101,8 +101,11 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             agent.complain("bridge", error)
 
     def _init_listener_id(self) -> None:
-        """Only Connect of Spark 3.5 calls this, before it sends the listener to the server."""
-        raise NotImplementedError(
+        """Only Connect of Spark 3.5 calls this, before it sends the listener to the server.
+
+        The error is the final word there, of the kind that PySpark itself raises for what Connect lacks.
+        """
+        raise NotImplementedError(  # not a hole of ours: 3.5's Connect can't have it
             "Spark 3.5's Connect runs listeners in a worker process of the server, where their "
             "metrics can't be served; use Connect of Spark 4.0 or newer, or a classic session"
         )

@@ -82,6 +82,7 @@ class Worker:
         for item in items:
             self.handle(item)
             self.seen_at = self._clock()
+            time.sleep(0)  # a callback that waits for the interpreter goes first
         self._guard("worker", self._sweep)
 
     def handle(self, item: Item) -> None:

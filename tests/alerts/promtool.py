@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,11 @@ def run_raw(
         # A short life in little memory: collecting garbage took a third of its time.
         env={**os.environ, "GOGC": "off", "GOMEMLIMIT": "1GiB", "GOMAXPROCS": "1"},
     )
+
+
+def time_of(text: str) -> float:
+    """The time that `humanizeTimestamp` wrote, such as `2026-11-16 14:16:38.668 +0000 UTC`."""
+    return datetime.fromisoformat(text.removesuffix(" +0000 UTC") + "+00:00").timestamp()
 
 
 def annotations_of(output: str) -> list[str]:

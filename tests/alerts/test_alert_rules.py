@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from promtool import RULES, RuleTest, annotations_of, promtool3, rules_of, run, run_raw
+from promtool import RULES, RuleTest, annotations_of, promtool3, rules_of, run, run_raw, time_of
 from rule_scenarios import SCENARIOS, SHORT_WEEKS, Scenario, marked
 from rule_worlds import HOUR, healthy, input_series
+
+from streamgauge.grafana.alerts.catalogue import alerts
+from streamgauge.grafana.alerts.prometheus import Export
 
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)
@@ -64,6 +67,21 @@ def test_alert_fires_in_time_speaks_of_its_query_and_resolves(scenario, tmp_path
         assert f'runbook_url="docs/runbooks/{name}.md"' in page
         assert f"var-job=spark&var-app={app}" in page
         assert re.search(rf"trace_url=.+{app}", page)
+        assert 0 <= since(page) <= scenario.fires - held_seconds(scenario)
+
+
+def since(page: str) -> float:
+    """The time at which it began, by the page; promtool's clock begins in 1970."""
+    found = re.search(r'since="([^"]+)"', page)
+    assert found, page
+    return time_of(found[1])
+
+
+def held_seconds(scenario: Scenario) -> float:
+    """How long the alert has been pending when it fires."""
+    alert = next(one for one in alerts() if one.key == f"SparkStream{scenario.alert}")
+    settings = (scenario.export or Export()).settings
+    return float(settings.value(alert.hold)) if alert.hold else 0.0
 
 
 def test_firing_check_can_fail(tmp_path):
@@ -73,7 +91,7 @@ def test_firing_check_can_fail(tmp_path):
         play(late, tmp_path)
 
 
-@pytest.mark.lab
+@pytest.mark.integration
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, monkeypatch):
     """On 3.x too, where ranges are open on the left: within one evaluation of the same time."""
@@ -81,7 +99,7 @@ def test_alert_behaves_the_same_on_prometheus_3(scenario, tmp_path, monkeypatch)
     play(scenario, tmp_path, slack=scenario.step)
 
 
-@pytest.mark.lab
+@pytest.mark.integration
 def test_rules_are_clean_for_prometheus_3():
     """The newer promtool has nothing to say about the rule file."""
     command = [promtool3(), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)]

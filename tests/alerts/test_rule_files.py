@@ -70,6 +70,22 @@ def test_alert_links_to_a_dashboard_of_the_contract(alert):
     assert alert.dashboard in DASHBOARDS
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [rule for group in rule_groups(Export()) for rule in group["rules"] if "alert" in rule],
+    ids=lambda rule: rule["alert"].removeprefix("SparkStream"),
+)
+def test_page_says_what_since_when_what_it_costs_and_what_to_do(rule):
+    """No page without these; what happened is told in the query's own numbers, and since is a time."""
+    said = rule["annotations"]
+    words = {"summary", "description", "since", "impact", "action", "dashboard_url", "runbook_url"}
+    assert all(said.get(name) for name in words), words - set(said)
+    assert "humanizeTimestamp" in said["since"]
+    if rule["alert"] != "SparkStreamWatchdog":
+        assert "trace_url" in said
+        assert re.search(r"\$value|\| query \}\}", said["description"]), "no number of its own"
+
+
 @pytest.mark.parametrize("name", alert_names())
 def test_alert_has_a_runbook_with_all_headings(name):
     """Meaning, impact, diagnosis, remedy and what not to do, in this order, none of them empty."""

@@ -1,20 +1,16 @@
-"""`streamgauge rules …`: what it writes, what it says of a wrong knob, what it asks Prometheus."""
+"""`streamgauge rules …`: what it writes, what it says of a wrong knob, and when it can't look."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 from promtool import RULES
 
 from streamgauge.grafana.alerts.catalogue import alert_names
-from streamgauge.grafana.alerts.check import CONDITIONAL
 from streamgauge.grafana.alerts.commands import add_parser
 from streamgauge.grafana.alerts.knobs import KNOBS, Settings, duration_text
-from streamgauge.grafana.alerts.prometheus import Export, needed_series
 from streamgauge.grafana.alerts.yamltext import dump
 
 
@@ -134,67 +130,6 @@ def test_yaml_strings_stay_strings(value):
         assert text == "key: |-\n  a\n  b\n"
     else:
         assert json.loads(text.removeprefix("key: ")) == value
-
-
-class FakePrometheus:
-    """Answers the two questions that the check asks."""
-
-    def __init__(self, series: set[str], rules: list[dict[str, str]]) -> None:
-        answers = {"/api/v1/label": sorted(series), "/api/v1/rules": {"groups": [{"rules": rules}]}}
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                data = next(a for path, a in answers.items() if self.path.startswith(path))
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(json.dumps({"status": "success", "data": data}).encode())
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-    def __enter__(self):
-        Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
-LOADED = [{"name": name, "query": "streamgauge", "lastError": ""} for name in alert_names()]
-NEEDED = set(needed_series(Export()))
-
-
-def test_check_is_fine_where_everything_is(capsys):
-    """Exit status 0; what may be absent is named and not held against it."""
-    with FakePrometheus(NEEDED - set(CONDITIONAL), LOADED) as prometheus:
-        assert rules("check", prometheus.url) == 0
-    assert (
-        "streamgauge_watermark_timestamp_seconds, only with a watermark" in capsys.readouterr().out
-    )
-
-
-def test_check_names_a_missing_series_and_who_needs_it(capsys):
-    """Exit status 1, with the alerts that rest on it."""
-    with FakePrometheus(
-        NEEDED - {"streamgauge_last_event_timestamp_seconds"}, LOADED
-    ) as prometheus:
-        assert rules("check", prometheus.url, "--json") == 1
-    missing = json.loads(capsys.readouterr().out)["missing"]
-    assert missing == {"streamgauge_last_event_timestamp_seconds": ["SparkStreamQueryStalled"]}
-
-
-def test_check_names_rules_that_are_not_loaded_or_fail(capsys):
-    """Exit status 1 for both."""
-    broken = [{**LOADED[0], "lastError": "many-to-many"}, *LOADED[2:]]
-    with FakePrometheus(NEEDED, broken) as prometheus:
-        assert rules("check", prometheus.url) == 1
-    text = capsys.readouterr().out
-    assert f"fails: {LOADED[0]['name']}: many-to-many" in text
-    assert f"not loaded: {LOADED[1]['name']}" in text
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "prometheus:9090"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from promtool import RuleTest, rules_of, run
@@ -19,6 +19,9 @@ from streamgauge.listener.fleet import Fleet
 from streamgauge.listener.looks import Details, Sighting, Tasks
 from streamgauge.listener.stats import Stats
 from streamgauge.listener.verdict import RESTART_WINDOW, RESTARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STEP = 30
 IDS = {
@@ -132,6 +135,17 @@ class History:
         for column in self.columns.values():
             column.extend([None] * (len(self.verdicts) - len(column)))
 
+    def play(self, trouble: Callable[[History, int], None], until: int) -> None:
+        """Batch after batch, and from BEGIN on the trouble, with a scrape each step."""
+        for t in range(0, until + 1, STEP):
+            self.now = float(t)
+            if t < BEGIN:
+                self.batch()
+                self.look(active=False, data=True)
+            else:
+                trouble(self, t)
+            self.scrape()
+
     def series(self) -> list[dict[str, str]]:
         """The scrapes as promtool's input."""
         return [{"series": key, "values": notation(column)} for key, column in self.columns.items()]
@@ -157,14 +171,7 @@ def doze(history: History, _: int) -> None:
 def test_page_and_verdict_agree(trouble, stalls, tmp_path):
     """QueryStalled and CommitsStalled fire when the verdict has been `stalled` for their `for`."""
     history = History()
-    for t in range(0, HOUR + 1, STEP):
-        history.now = float(t)
-        if t < BEGIN:
-            history.batch()
-            history.look(active=False, data=True)
-        else:
-            trouble(history, t)
-        history.scrape()
+    history.play(trouble, until=HOUR)
     assert ("stalled" in history.verdicts) is stalls, history.verdicts
     for alert in ("SparkStreamQueryStalled", "SparkStreamCommitsStalled"):
         test = RuleTest(history.series(), STEP)
@@ -218,14 +225,7 @@ def block(history: History, _: int) -> None:
 def test_alert_follows_the_verdict(trouble, verdict, alert, hold, tmp_path):
     """The alert fires once the verdict has held for its `for`, not before, and only with it."""
     history = History()
-    for t in range(0, 90 * MINUTE + 1, STEP):
-        history.now = float(t)
-        if t < BEGIN:
-            history.batch()
-            history.look(active=False, data=True)
-        else:
-            trouble(history, t)
-        history.scrape()
+    history.play(trouble, until=90 * MINUTE)
     since = history.verdicts.index(verdict) * STEP
     wait = int(Settings().value(hold)) if hold else 0
     # Where the backlog is unknown, the verdict must hold for half a window first: it may flicker.
@@ -255,14 +255,7 @@ def test_verdict_and_rules_count_restarts_alike():
 def test_settings_of_a_query_reach_its_pages(own, fires, tmp_path):
     """Threshold, opt-out and owner: from the agent's settings over its page into the shipped rule."""
     history = History(team="payments", queries={"orders": own})
-    for t in range(0, HOUR + 1, STEP):
-        history.now = float(t)
-        if t < BEGIN:
-            history.batch()
-            history.look(active=False, data=True)
-        else:
-            hang(history, t)
-        history.scrape()
+    history.play(hang, until=HOUR)
     alert = "SparkStreamFreshnessBudgetBurn/1h"
     name, _, variant = alert.partition("/")
     owner = f'team="{own.get("team", "payments")}",tier="{own.get("tier", "")}"'

@@ -31,6 +31,7 @@ EXPRESSIONS = [
     for uid, board in COMMITTED.items()
     for panel in board["panels"]
     for target in panel.get("targets", [])
+    if "expr" in target
 ] + [
     pytest.param(annotation["expr"], id=f"{uid}: mark {annotation['name']}")
     for uid, board in COMMITTED.items()
@@ -192,8 +193,10 @@ def test_panel_has_a_unit_and_a_text_for_nothing(panel):
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_panel_asks_the_chosen_data_source(panel):
-    """The linter's panel-datasource and panel-no-targets."""
+    """The linter's panel-datasource and panel-no-targets; traces have a data source of their own."""
     chosen = {"type": "prometheus", "uid": "${datasource}"}
+    if panel["title"].startswith("Traces"):
+        chosen = {"type": "tempo", "uid": "${traces}"}
     assert panel["datasource"] == chosen
     assert panel["targets"]
     assert all(target["datasource"] == chosen for target in panel["targets"])
@@ -203,18 +206,20 @@ def test_panel_asks_the_chosen_data_source(panel):
 @pytest.mark.parametrize("panel", PANELS)
 def test_tables_and_stats_ask_for_now_alone(panel):
     """A table of every moment in the range would be a table of thousands of lines."""
-    if panel["type"] == "table":
+    if panel["type"] == "table" and panel["datasource"]["type"] == "prometheus":
         assert all(target["instant"] and not target["range"] for target in panel["targets"])
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_overrides_meet_a_name_that_there_is(panel):
     """An override whose pattern meets nothing is a colour or a unit that is missing."""
-    names = [target["legendFormat"] for target in panel["targets"]]
+    names = [target.get("legendFormat", "") for target in panel["targets"]]
     names = [re.sub(r"\{\{\w+\}\}", "x", name) for name in names]
     if panel["type"] == "table":
-        organize = panel["transformations"][1]["options"]
-        names = list(organize["renameByName"].values())
+        renamed = [
+            one["options"] for one in panel.get("transformations", ()) if one["id"] == "organize"
+        ]
+        names = [name for options in renamed for name in options["renameByName"].values()]
     for override in panel["fieldConfig"]["overrides"]:
         pattern = override["matcher"]["options"]
         templated = any("{{" in target["legendFormat"] for target in panel["targets"])
@@ -291,6 +296,17 @@ def test_variables_are_as_the_linter_wants_them(board):
         assert {s.name for s, _ in selectors(labels[1])} <= known_series()
 
 
+def test_traces_are_asked_of_a_store_that_can_be_chosen():
+    """Where traces are shown; elsewhere links need its name alone, and the linter wants one choice."""
+    for uid, board in COMMITTED.items():
+        (store,) = [one for one in board["templating"]["list"] if one["name"] == "traces"]
+        shown = uid == "streamgauge-query"
+        assert store["type"] == ("datasource" if shown else "constant")
+        assert store["query"] == "tempo"
+        searches = [t for p in board["panels"] for t in p.get("targets", []) if "expr" not in t]
+        assert [one["queryType"] for one in searches] == ["traceql"] * shown
+
+
 @pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)
 def test_every_variable_is_used(board):
     """A choice that changes nothing misleads."""
@@ -349,7 +365,7 @@ def test_links_name_columns_and_labels_that_there_are():
     for board in COMMITTED.values():
         for panel in board["panels"]:
             text = json.dumps(panel)
-            if panel["type"] == "table":
+            if panel["type"] == "table" and "transformations" in panel:
                 columns = set(panel["transformations"][1]["options"]["renameByName"].values())
                 assert set(re.findall(r"__data\.fields\.(\w+)", text)) <= columns, panel["title"]
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 
 import pytest
 from promql_tree import fill
@@ -25,6 +26,7 @@ TARGETS = [
     for path in sorted(FILES.glob("*.json"))
     for panel in json.loads(path.read_text())["panels"]
     for target in panel.get("targets", [])
+    if "expr" in target
 ]
 # Which queries of the run produce each condition; the panel is asked about these alone.
 PRODUCED = {
@@ -48,6 +50,7 @@ PRODUCED = {
     "a rule is broken": "orders",
     "an alert fired for five minutes in the last week": ".+",
     "a part of the agent failed": ".+",
+    "batches are traced, and Grafana knows the trace store": "orders",
 }
 
 
@@ -121,6 +124,26 @@ def test_exemplars_lead_to_traces(recording, prometheus):
     assert ids
     traces = (recording.folder / "work" / "traces.jsonl").read_text()
     assert all(one in traces for one in ids)
+
+
+def test_traces_panel_asks_for_spans_that_are_exported(recording):
+    """There is no Tempo here: what it is asked for is looked up in the spans that were sent."""
+    board = json.loads((FILES / "streamgauge-query.json").read_text())
+    (search,) = [t["query"] for p in board["panels"] for t in p.get("targets", []) if "query" in t]
+    asked = re.fullmatch(r"\{ resource\.service\.name =~ `(.+)` && name =~ `(.+)` \}", search)
+    assert asked
+    service, name = (
+        part.replace("${app:regex}", "shop").replace("${query:regex}", "orders")
+        for part in asked.groups()
+    )
+    found = set()
+    for line in (recording.folder / "work" / "traces.jsonl").read_text().splitlines():
+        for resource in json.loads(line)["resourceSpans"]:
+            labels = {one["key"]: one["value"] for one in resource["resource"]["attributes"]}
+            if re.fullmatch(service, labels["service.name"]["stringValue"]):
+                spans = [s for scope in resource["scopeSpans"] for s in scope["spans"]]
+                found |= {one["name"] for one in spans if re.fullmatch(name, one["name"])}
+    assert found == {"batch orders", "start orders"}
 
 
 def test_table_of_the_fleet_has_the_worst_first(recording, prometheus):

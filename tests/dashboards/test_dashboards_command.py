@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -37,8 +38,30 @@ def test_export_fills_in_the_choices(tmp_path):
     for path in tmp_path.glob("*.json"):
         found = variables(json.loads(path.read_text()))
         assert found["datasource"]["current"] == {"text": "Thanos", "value": "Thanos"}
-        assert found["traces"]["query"] == "jaeger-1"
+        traces = found["traces"]
+        assert "jaeger-1" in (traces["query"], traces.get("current", {}).get("value"))
         assert found["runbooks"]["query"] == "https://wiki/rb"
+
+
+def test_export_for_jaeger_asks_as_jaeger_is_asked(tmp_path):
+    """Panel, variable and links: a service and an operation, and nothing of Tempo is left."""
+    assert main(["dashboards", "export", str(tmp_path), "--trace-store", "jaeger"]) == 0
+    for path in tmp_path.glob("*.json"):
+        text = path.read_text()
+        assert "traceql" not in text
+        assert '"type": "tempo"' not in text
+    board = json.loads((tmp_path / "streamgauge-query.json").read_text())
+    assert variables(board)["traces"]["query"] == "jaeger"
+    (panel,) = [one for one in board["panels"] if one["title"].startswith("Traces of")]
+    (search,) = panel["targets"]
+    assert (search["queryType"], search["service"]) == ("search", "$app")
+    (link,) = {one for one in re.findall(r'"/explore[^\n]+"', path_text(board)) if "app:per" in one}
+    assert r"\"operation\":\"batch ${query:percentencode}\"" in link
+
+
+def path_text(board):
+    """A board as its file has it."""
+    return json.dumps(board, indent=2)
 
 
 def test_export_for_provisioning(tmp_path):

@@ -1,54 +1,22 @@
 """The page: right numbers, absent when unknown, bounded, and never broken."""
 
 import json
-import subprocess
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from prometheus_client.parser import text_string_to_metric_families
-from stage import EVENTS, Life, feed, page, program, recorded, value
+from exposition import NOW, exporter_alone, samples_of, tell
+from prometheus_client import generate_latest
+from stage import Life, feed, page, value
 
-from streamgauge.config import Config, QueryConfig, make_config
-from streamgauge.exporters.metrics import METRICS
-from streamgauge.exporters.prometheus import PrometheusExporter
-from streamgauge.listener.decoder import UndecodableEvent, decode
-from streamgauge.listener.fleet import Fleet
+from streamgauge.config import QueryConfig
 from streamgauge.listener.looks import CheckpointLook, Details
-from streamgauge.listener.stats import Stats
-
-NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
-
-
-def _exporter(**settings):
-    config = make_config({"app": "shop", **settings})
-    exporter = PrometheusExporter(config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW)
-    registry = CollectorRegistry()
-    registry.register(exporter)
-    return exporter, Fleet(), registry
-
-
-def _tell(exporter, fleet, *texts, now=NOW):
-    for text in texts:
-        event = decode(text)
-        query = fleet.handle(event, now)
-        if query is not None:
-            exporter.handle(event, query)
-
-
-def _samples(registry):
-    return page(generate_latest(registry).decode())
 
 
 def test_batches_become_series():
     """Counters add up, gauges show the last batch."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started(), life.progress(), life.progress())
-    samples = _samples(registry)
+    tell(exporter, fleet, life.started(), life.progress(), life.progress())
+    samples = samples_of(registry)
     assert value(samples, "query_starts_total") == 1
     assert value(samples, "batches_total", data="true") == 2
     assert value(samples, "batches_total", data="false") == 0
@@ -67,21 +35,21 @@ def test_batches_become_series():
 
 def test_last_commit_is_the_end_of_the_trigger():
     """Spark's timestamp is the start of the trigger; the commit is at its end."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started(), life.progress("2026-11-16T00:00:01.000Z"))
-    assert value(_samples(registry), "last_commit_timestamp_seconds") == 1794787201.5
+    tell(exporter, fleet, life.started(), life.progress("2026-11-16T00:00:01.000Z"))
+    assert value(samples_of(registry), "last_commit_timestamp_seconds") == 1794787201.5
 
 
 def test_unknown_is_absent():
     """-1 output rows, no watermark, no backlog: no series, and certainly no 0."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
     source = {"description": "FileStreamSource[x]", "numInputRows": 5, "endOffset": 1}
     text = json.loads(life.progress(sources=[source]))
     del text["progress"]["inputRowsPerSecond"]
-    _tell(exporter, fleet, life.started(), json.dumps(text))
-    samples = _samples(registry)
+    tell(exporter, fleet, life.started(), json.dumps(text))
+    samples = samples_of(registry)
     for name in (
         "output_rows_total",
         "watermark_timestamp_seconds",
@@ -98,7 +66,7 @@ def test_unknown_is_absent():
 
 def test_state_operators_per_batch_figures_add_up():
     """Rows dropped by the watermark are per batch; the counter is their sum."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
     operator = {
         "operatorName": "stateStoreSave",
@@ -118,10 +86,10 @@ def test_state_operators_per_batch_figures_add_up():
             "SnapshotLastUploaded.partition_0_default": 1,
         },
     }
-    _tell(exporter, fleet, life.started())
+    tell(exporter, fleet, life.started())
     for _ in range(3):
-        _tell(exporter, fleet, life.progress(stateOperators=[operator]))
-    samples = _samples(registry)
+        tell(exporter, fleet, life.progress(stateOperators=[operator]))
+    samples = samples_of(registry)
     label = {"operator": "0-stateStoreSave"}
     assert value(samples, "state_rows", **label) == 7
     assert value(samples, "state_rows_updated_total", **label) == 9
@@ -137,33 +105,33 @@ def test_state_operators_per_batch_figures_add_up():
 
 def test_gauges_of_a_vanished_operator_go():
     """What the last batch does not speak of any more is not shown as if it did."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
     operator = {"operatorName": "dedupe", "numRowsTotal": 7, "customMetrics": {}}
-    _tell(exporter, fleet, life.started(), life.progress(stateOperators=[operator]))
-    assert value(_samples(registry), "state_rows", operator="0-dedupe") == 7
-    _tell(exporter, fleet, life.progress())
-    assert value(_samples(registry), "state_rows", operator="0-dedupe") is None
+    tell(exporter, fleet, life.started(), life.progress(stateOperators=[operator]))
+    assert value(samples_of(registry), "state_rows", operator="0-dedupe") == 7
+    tell(exporter, fleet, life.progress())
+    assert value(samples_of(registry), "state_rows", operator="0-dedupe") is None
 
 
 def test_empty_batches_dont_dilute_the_durations():
     """A batch that moved no offset is counted, not timed."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
     source = {"description": "KafkaV2[x]", "startOffset": 5, "endOffset": 5, "numInputRows": 0}
-    _tell(exporter, fleet, life.started(), life.progress(sources=[source]))
-    samples = _samples(registry)
+    tell(exporter, fleet, life.started(), life.progress(sources=[source]))
+    samples = samples_of(registry)
     assert value(samples, "batches_total", data="false") == 1
     assert value(samples, "batch_duration_seconds_count") == 0
 
 
 def test_clean_stop_is_not_a_failure():
     """Outcome and error class tell them apart."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started(), life.terminated())
-    _tell(exporter, fleet, life.started(), life.terminated("a.b.CError: x", "SOME_CLASS"))
-    samples = _samples(registry)
+    tell(exporter, fleet, life.started(), life.terminated())
+    tell(exporter, fleet, life.started(), life.terminated("a.b.CError: x", "SOME_CLASS"))
+    samples = samples_of(registry)
     assert value(samples, "query_terminations_total", outcome="stopped") == 1
     assert value(samples, "query_terminations_total", error_class="SOME_CLASS") == 1
     assert value(samples, "query_state", state="failed") == 1
@@ -172,11 +140,11 @@ def test_clean_stop_is_not_a_failure():
 
 def test_error_classes_are_bounded():
     """Twenty, then `other`."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
     for n in range(30):
-        _tell(exporter, fleet, life.started(), life.terminated("E: x", f"CLASS_{n}"))
-    samples = _samples(registry)
+        tell(exporter, fleet, life.started(), life.terminated("E: x", f"CLASS_{n}"))
+    samples = samples_of(registry)
     failed = {
         dict(labels)["error_class"]: number
         for (name, labels), number in samples.items()
@@ -188,22 +156,22 @@ def test_error_classes_are_bounded():
 
 def test_thousand_restarts_leave_no_more_series_than_one():
     """Run ids, batch ids and offsets are no labels, and query_info is one a query."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
-    before = len(_samples(registry))
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
+    before = len(samples_of(registry))
     for _ in range(1000):
-        _tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
-    samples = _samples(registry)
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
+    samples = samples_of(registry)
     assert len(samples) == before
     assert value(samples, "query_starts_total") == 1001
 
 
 def test_forgotten_query_leaves_nothing():
     """After its grace a query that ended well is not on the page, and its budget is free again."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated())
     for query in fleet.sweep(1_794_799_999.0):
         exporter.forget(query)
     assert "orders" not in generate_latest(registry).decode()
@@ -213,14 +181,14 @@ def test_forgotten_query_leaves_nothing():
 def test_failed_query_keeps_the_series_that_page_and_its_settings():
     """State, active, info and start time stay until it starts again, and so does an opt-out."""
     own = {"alerting": False, "thresholds": {"late_ratio": 0.1}}
-    exporter, fleet, registry = _exporter(grace_seconds=0, queries={"orders": own})
+    exporter, fleet, registry = exporter_alone(grace_seconds=0, queries={"orders": own})
     life = Life()
-    _tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     exporter._clock = lambda: NOW + 1
     exporter.observe(fleet.queries[life.query_id])
     names = {
         name.removeprefix("streamgauge_")
-        for (name, labels) in _samples(registry)
+        for (name, labels) in samples_of(registry)
         if ("query", "orders") in labels
     }
     assert names == {
@@ -231,52 +199,21 @@ def test_failed_query_keeps_the_series_that_page_and_its_settings():
         "alerting_enabled",
         "query_expected",
     }
-    assert value(_samples(registry), "alerting_enabled") == 0
-    _tell(exporter, fleet, life.started(), life.progress())
-    assert value(_samples(registry), "batches_total", data="true") == 1
-
-
-def test_budget_refuses_counts_and_breaks_nothing():
-    """Past the limit new label sets are refused; what is there stays right."""
-    exporter, fleet, registry = _exporter(series_limit=130)
-    refused = []
-    exporter._refused = lambda: refused.append(1)
-    life = Life()
-    observed = {"o": {f"field{n}": n for n in range(500)}}
-    _tell(exporter, fleet, life.started())
-    for _ in range(3):
-        _tell(exporter, fleet, life.progress(observedMetrics=observed))
-    samples = _samples(registry)
-    assert value(samples, "batches_total", data="true") == 3
-    assert value(samples, "agent_series", query=None) <= 130
-    assert value(samples, "agent_series_limit", query=None) == 130
-    assert len([k for k in samples if k[0] == "streamgauge_observed"]) < 130
-    assert value(samples, "agent_errors_total", query=None, part="series") > 0
-    assert refused
-
-
-def test_queries_past_the_budget_are_refused_whole():
-    """A thousand random names can't fill the page; what was there first stays."""
-    exporter, fleet, registry = _exporter(series_limit=1000)
-    for n in range(200):
-        _tell(exporter, fleet, Life(f"q{n}").started())
-    samples = _samples(registry)
-    assert value(samples, "query_active", query="q0") == 1
-    assert value(samples, "query_active", query="q199") is None
-    assert value(samples, "agent_series", query=None) <= 1000
-    assert len(samples) <= 1100
+    assert value(samples_of(registry), "alerting_enabled") == 0
+    tell(exporter, fleet, life.started(), life.progress())
+    assert value(samples_of(registry), "batches_total", data="true") == 1
 
 
 def test_owner_and_version_are_on_the_info_series():
     """The application's settings hold unless the query has its own."""
-    exporter, fleet, registry = _exporter(
+    exporter, fleet, registry = exporter_alone(
         team="data",
         code_version="1.2.3",
         queries={"orders": QueryConfig(team="shop", alerting=False)},
     )
     life, other = Life("orders"), Life("other")
-    _tell(exporter, fleet, life.started(), other.started())
-    samples = _samples(registry)
+    tell(exporter, fleet, life.started(), other.started())
+    samples = samples_of(registry)
     assert value(samples, "query_info", team="shop", code_version="1.2.3") == 1
     assert value(samples, "query_info", query="other", team="data") == 1
     assert value(samples, "alerting_enabled") == 0
@@ -286,9 +223,9 @@ def test_owner_and_version_are_on_the_info_series():
 def test_thresholds_of_one_query_are_series_of_it_alone():
     """The alert rules take them where they are, and their own defaults elsewhere."""
     own = QueryConfig(thresholds={"late_ratio": 0.1, "state_rows": 5e6})
-    exporter, fleet, registry = _exporter(queries={"orders": own})
-    _tell(exporter, fleet, Life("orders").started(), Life("other").started())
-    samples = _samples(registry)
+    exporter, fleet, registry = exporter_alone(queries={"orders": own})
+    tell(exporter, fleet, Life("orders").started(), Life("other").started())
+    samples = samples_of(registry)
     assert value(samples, "alert_threshold", name="late_ratio") == 0.1
     assert value(samples, "alert_threshold", name="state_rows") == 5e6
     assert value(samples, "alert_threshold", query="other") is None
@@ -296,112 +233,25 @@ def test_thresholds_of_one_query_are_series_of_it_alone():
 
 def test_expected_query_that_never_came_is_expected_all_the_same():
     """Absence can be seen without guessing."""
-    _, _, registry = _exporter(queries={"orders": {"expected": True}})
-    assert value(_samples(registry), "query_expected") == 1
-
-
-def test_every_recorded_event_passes_promtool():
-    """Names, types and help of everything that Spark can feed are as Prometheus wants them."""
-    exporter, fleet, registry = _exporter()
-    for path in sorted(EVENTS.glob("*/*.json")):
-        if path.name != "sinks.json":
-            _tell(exporter, fleet, path.read_text(encoding="utf-8"))
-    done = subprocess.run(
-        [program("promtool"), "check", "metrics"],
-        input=generate_latest(registry),
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-def test_page_holds_only_what_the_table_declares():
-    """Every family has its entry, its type and exactly its labels."""
-    exporter, fleet, registry = _exporter()
-    for name in ("progress-agg-rocksdb", "progress-stream-stream-join-hdfs", "query-idle"):
-        _tell(exporter, fleet, recorded("4.3.0", name))
-    for family in text_string_to_metric_families(generate_latest(registry).decode()):
-        name = family.name.removeprefix("streamgauge_")
-        metric = METRICS.get(name) or METRICS[f"{name}_total"]
-        assert family.type == metric.kind
-        for sample in family.samples:
-            assert set(sample.labels) - {"le"} == set(metric.labels), sample
-
-
-def test_openmetrics_is_well_formed():
-    """The strict parser reads it whole."""
-    exporter, fleet, registry = _exporter()
-    _tell(exporter, fleet, recorded("4.3.0", "progress-agg-rocksdb"))
-    text = generate_openmetrics(registry).decode()
-    assert len(list(parse_openmetrics(text))) > 50
-
-
-def test_users_own_metrics_look_as_before():
-    """No global of prometheus-client is changed, `_created` series included."""
-    own = CollectorRegistry()
-    counter = Counter("mine", "Mine.", registry=own)
-    counter.inc()
-    before = generate_latest(own)
-    default = sorted(REGISTRY._names_to_collectors)
-    exporter, fleet, registry = _exporter()
-    life = Life()
-    _tell(exporter, fleet, life.started(), life.progress())
-    generate_latest(registry)
-    assert generate_latest(own) == before
-    assert b"mine_created" in before
-    assert sorted(REGISTRY._names_to_collectors) == default
-
-
-def test_users_registry_can_be_used():
-    """Metrics go where the user's own are, and leave with the agent."""
-    own = CollectorRegistry()
-    from streamgauge.agent import Agent
-
-    mine = Agent(Config(app="shop", log_level="off"), registry=own)
-    assert not mine._serves
-    own.register(mine.prometheus)
-    assert b"streamgauge_build_info" in generate_latest(own)
-
-
-_name = st.text(min_size=1, max_size=30)
-
-
-@given(_name, _name, _name, _name)
-def test_no_name_breaks_the_exposition(query, operator, metric, observed):
-    """Quotes, newlines, surrogates, escape codes: the page parses, in both formats."""
-    exporter, fleet, registry = _exporter()
-    life = Life(query)
-    text = life.progress(
-        stateOperators=[
-            {"operatorName": operator, "numRowsTotal": 1, "customMetrics": {metric: 2}}
-        ],
-        observedMetrics={observed: {metric: 3.5}},
-        sources=[{"description": observed, "numInputRows": 1}],
-        durationMs={metric: 5, "triggerExecution": 10},
-    )
-    try:
-        _tell(exporter, fleet, life.started(), text, life.terminated(f"{query}: x", operator))
-    except UndecodableEvent:
-        return
-    list(text_string_to_metric_families(generate_latest(registry).decode("utf-8")))
-    list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))
+    _, _, registry = exporter_alone(queries={"orders": {"expected": True}})
+    assert value(samples_of(registry), "query_expected") == 1
 
 
 def test_new_checkpoint_under_an_old_name_is_counted():
     """Where this process saw both ids; a restart of the same query is none."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     old, new = Life("orders"), Life("orders")
-    _tell(exporter, fleet, old.started(), old.terminated(), old.started(), old.terminated())
-    assert value(_samples(registry), "checkpoint_resets_total") == 0
-    _tell(exporter, fleet, new.started(), new.terminated(), new.started())
-    assert value(_samples(registry), "checkpoint_resets_total") == 1
+    tell(exporter, fleet, old.started(), old.terminated(), old.started(), old.terminated())
+    assert value(samples_of(registry), "checkpoint_resets_total") == 0
+    tell(exporter, fleet, new.started(), new.terminated(), new.started())
+    assert value(samples_of(registry), "checkpoint_resets_total") == 1
 
 
 def test_names_in_the_checkpoint_become_series():
     """Planned, committed, and what is wrong between them."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started())
+    tell(exporter, fleet, life.started())
     look = CheckpointLook(
         query_id=life.query_id,
         run_id=life.run_id,
@@ -411,7 +261,7 @@ def test_names_in_the_checkpoint_become_series():
         last_commit_at=NOW - 9,
     )
     exporter.observe(fleet.inspect(look))
-    samples = _samples(registry)
+    samples = samples_of(registry)
     assert value(samples, "checkpoint_last_offset_batch_id") == 8
     assert value(samples, "checkpoint_last_commit_batch_id") == 6
     assert value(samples, "checkpoint_uncommitted_batches") == 2
@@ -421,37 +271,37 @@ def test_names_in_the_checkpoint_become_series():
 
 def test_two_live_queries_on_one_checkpoint_are_told():
     """Both of them say so."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     for name, place in (("a", "file:/ck"), ("b", "file:/ck"), ("c", "file:/other")):
         life = Life(name)
-        _tell(exporter, fleet, life.started())
+        tell(exporter, fleet, life.started())
         details = Details(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
         exporter.observe(fleet.learn(details, NOW))
-    samples = _samples(registry)
+    samples = samples_of(registry)
     shared = [value(samples, "checkpoint_shared", query=name) for name in "abc"]
     assert shared == [1, 1, 0]
 
 
 def test_batch_id_that_goes_backwards_is_a_finding():
     """An old copy of the checkpoint was put in place; a replay of the last batch is none."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
-    _tell(exporter, fleet, life.started(), *(life.progress() for _ in range(5)), life.terminated())
+    tell(exporter, fleet, life.started(), *(life.progress() for _ in range(5)), life.terminated())
     life.batch_id -= 1
-    _tell(exporter, fleet, life.started(), life.progress(), life.terminated())
-    assert value(_samples(registry), "checkpoint_findings", rule="batch-backwards") is None
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+    assert value(samples_of(registry), "checkpoint_findings", rule="batch-backwards") is None
     life.batch_id = 1
-    _tell(exporter, fleet, life.started(), life.progress())
-    assert value(_samples(registry), "checkpoint_findings", rule="batch-backwards") == 1
+    tell(exporter, fleet, life.started(), life.progress())
+    assert value(samples_of(registry), "checkpoint_findings", rule="batch-backwards") == 1
 
 
 @pytest.mark.parametrize("kinds", [("started", "progress"), ("progress",), ("terminated",)])
 def test_any_first_event_is_enough(kinds):
     """A listener added late shows what it can."""
-    exporter, fleet, registry = _exporter()
+    exporter, fleet, registry = exporter_alone()
     life = Life()
     for kind in kinds:
-        _tell(exporter, fleet, getattr(life, kind)())
+        tell(exporter, fleet, getattr(life, kind)())
     assert generate_latest(registry)
 
 

@@ -34,6 +34,7 @@ from streamgauge.listener import driver as agent_driver
 from streamgauge.listener import fleet, verdict
 
 SCHEMA = "id long, key string, at timestamp"
+TASK = 0.5  # seconds that a slow task takes
 
 
 class Switches:
@@ -155,15 +156,22 @@ class Stage:
         began = time.monotonic()
         times = self.switches.value("slow", 1.0)
         cost = frame.count() * self.plan.get("seconds_per_row", 0.0) * times
-        time.sleep(max(0.0, cost - (time.monotonic() - began)))  # counting them is part of the cost
-        tasks = int(self.switches.value("tasks"))
-        if tasks:
-            numbers = self.spark.sparkContext.parallelize(range(tasks), tasks)
-            numbers.foreach(lambda _: time.sleep(0.5))
+        cost -= time.monotonic() - began  # counting them is part of the cost
+        if self.plan.get("in_tasks"):
+            self.run_tasks(int(2 * cost / TASK))  # two at a time
+        else:
+            time.sleep(max(0.0, cost))
+        self.run_tasks(int(self.switches.value("tasks")))
         self.switches.wait("hang")
         every = int(self.switches.value("fail"))
         if every and batch_id % every == 0:
             raise RuntimeError("the sink refuses")
+
+    def run_tasks(self, count: int) -> None:
+        """So many slow tasks."""
+        if count > 0:
+            numbers = self.spark.sparkContext.parallelize(range(count), count)
+            numbers.foreach(lambda _: time.sleep(TASK))
 
     def start(self, name: str) -> Any:
         """Start a query of the plan."""

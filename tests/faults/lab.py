@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.parse
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
 
 from alert_stack import Alertmanager, Pager, Program, free_port, get_json, wait_until
+from feeder import Feeder
 from promtool import ROOT, program
 from typing_extensions import Self
 
@@ -34,6 +34,7 @@ from streamgauge.grafana.alerts.yamltext import dump
 
 SCRAPE = 0.5  # seconds
 SCALE = float(os.environ.get("FAULT_TIME_SCALE") or 1 / 60)  # larger on a machine that is busy
+FRESH = 3.0  # seconds: how old the output of the query `behind` may be
 RESULTS = ROOT / "artifacts" / "faults.jsonl"
 PREFIX = "SparkStream"
 
@@ -53,53 +54,6 @@ class Result:
     false_pages: int = 0
 
 
-class Feeder(threading.Thread):
-    """Writes a file of rows into the source's folder every so often."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.folder: Path | None = None
-        self.closed = False
-        self._number = 0
-        self.reset()
-
-    def reset(self) -> None:
-        """As at the beginning of a fault: a file of twenty rows twice a second, all on time."""
-        self.every = 0.5
-        self.rows = 20
-        self.paused = True
-        self.future = 0.0  # seconds that event time is ahead
-        self.frozen_at: float | None = None
-        self.late = 0  # rows a file that are an hour old
-
-    def run(self) -> None:
-        """Write until closed."""
-        while not self.closed:
-            if not self.paused:
-                self.write()
-            time.sleep(self.every)
-
-    def write(self, at: float | None = None, rows: int | None = None) -> None:
-        """One file; complete when Spark sees it."""
-        self._number += 1
-        now = at or self.frozen_at or time.time() + self.future
-        lines = []
-        for row in range(rows or self.rows):
-            when = now - 3600 if row < self.late else now
-            stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(when))
-            number = self._number * 1000 + row
-            lines.append(
-                json.dumps(
-                    {"id": number, "key": f"k{row}", "at": f"{stamp}.{int(when % 1 * 1000):03d}Z"}
-                )
-            )
-        if self.folder is None:
-            raise RuntimeError("there is no query to feed yet")
-        hidden = self.folder / f".{self._number}.json"
-        hidden.write_text("\n".join(lines))
-        hidden.rename(self.folder / f"{self._number}.json")
-
-
 class Lab:
     """Everything of one fault. A context manager; what it started, it ends."""
 
@@ -109,6 +63,7 @@ class Lab:
         (folder / "switches").mkdir()
         settings = {"team": "payments", "env": "prod", "watch_seconds": 0.25}
         settings |= {"silence_seconds": 300 * scale, "grace_seconds": 300 * scale}
+        settings |= {"queries": {"behind": {"thresholds": {"freshness_seconds": FRESH}}}}
         (folder / "settings.json").write_text(json.dumps(settings))
         self.port = free_port()
         self.pager = Pager()

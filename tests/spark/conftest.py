@@ -8,7 +8,7 @@ from harness import listen, rows, spark  # noqa: F401 - fixtures
 
 ON_4 = int(pyspark.__version__.partition(".")[0]) >= 4
 # Connect of Spark 3.5 runs listeners on the server: there is nothing to test but its error.
-collect_ignore = [] if ON_4 else ["test_connect.py"]
+collect_ignore = [] if ON_4 else ["connect"]
 
 
 def pytest_collection_modifyitems(items):

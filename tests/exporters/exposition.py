@@ -1,0 +1,35 @@
+"""An exporter without an agent, told of events one by one."""
+
+from prometheus_client import CollectorRegistry, generate_latest
+from stage import page
+
+from streamgauge.config import make_config
+from streamgauge.exporters.prometheus import PrometheusExporter
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.stats import Stats
+
+NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
+
+
+def exporter_alone(**settings):
+    """An exporter with its registry, and a fleet to go with it."""
+    config = make_config({"app": "shop", **settings})
+    exporter = PrometheusExporter(config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW)
+    registry = CollectorRegistry()
+    registry.register(exporter)
+    return exporter, Fleet(), registry
+
+
+def tell(exporter, fleet, *texts, now=NOW):
+    """Have both told of these events."""
+    for text in texts:
+        event = decode(text)
+        query = fleet.handle(event, now)
+        if query is not None:
+            exporter.handle(event, query)
+
+
+def samples_of(registry):
+    """What a scrape would see."""
+    return page(generate_latest(registry).decode())

@@ -1,0 +1,134 @@
+"""The page as a whole: well formed, bounded, declared, and no names break it."""
+
+import subprocess
+
+from exposition import exporter_alone, samples_of, tell
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+from stage import EVENTS, Life, program, recorded, value
+
+from streamgauge.config import Config
+from streamgauge.exporters.metrics import METRICS
+from streamgauge.listener.decoder import UndecodableEvent
+
+
+def test_budget_refuses_counts_and_breaks_nothing():
+    """Past the limit new label sets are refused; what is there stays right."""
+    exporter, fleet, registry = exporter_alone(series_limit=130)
+    refused = []
+    exporter._refused = lambda: refused.append(1)
+    life = Life()
+    observed = {"o": {f"field{n}": n for n in range(500)}}
+    tell(exporter, fleet, life.started())
+    for _ in range(3):
+        tell(exporter, fleet, life.progress(observedMetrics=observed))
+    samples = samples_of(registry)
+    assert value(samples, "batches_total", data="true") == 3
+    assert value(samples, "agent_series", query=None) <= 130
+    assert value(samples, "agent_series_limit", query=None) == 130
+    assert len([k for k in samples if k[0] == "streamgauge_observed"]) < 130
+    assert value(samples, "agent_errors_total", query=None, part="series") > 0
+    assert refused
+
+
+def test_queries_past_the_budget_are_refused_whole():
+    """A thousand random names can't fill the page; what was there first stays."""
+    exporter, fleet, registry = exporter_alone(series_limit=1000)
+    for n in range(200):
+        tell(exporter, fleet, Life(f"q{n}").started())
+    samples = samples_of(registry)
+    assert value(samples, "query_active", query="q0") == 1
+    assert value(samples, "query_active", query="q199") is None
+    assert value(samples, "agent_series", query=None) <= 1000
+    assert len(samples) <= 1100
+
+
+def test_every_recorded_event_passes_promtool():
+    """Names, types and help of everything that Spark can feed are as Prometheus wants them."""
+    exporter, fleet, registry = exporter_alone()
+    for path in sorted(EVENTS.glob("*/*.json")):
+        if path.name != "sinks.json":
+            tell(exporter, fleet, path.read_text(encoding="utf-8"))
+    done = subprocess.run(
+        [program("promtool"), "check", "metrics"],
+        input=generate_latest(registry),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_page_holds_only_what_the_table_declares():
+    """Every family has its entry, its type and exactly its labels."""
+    exporter, fleet, registry = exporter_alone()
+    for name in ("progress-agg-rocksdb", "progress-stream-stream-join-hdfs", "query-idle"):
+        tell(exporter, fleet, recorded("4.3.0", name))
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        name = family.name.removeprefix("streamgauge_")
+        metric = METRICS.get(name) or METRICS[f"{name}_total"]
+        assert family.type == metric.kind
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == set(metric.labels), sample
+
+
+def test_openmetrics_is_well_formed():
+    """The strict parser reads it whole."""
+    exporter, fleet, registry = exporter_alone()
+    tell(exporter, fleet, recorded("4.3.0", "progress-agg-rocksdb"))
+    text = generate_openmetrics(registry).decode()
+    assert len(list(parse_openmetrics(text))) > 50
+
+
+def test_users_own_metrics_look_as_before():
+    """No global of prometheus-client is changed, `_created` series included."""
+    own = CollectorRegistry()
+    counter = Counter("mine", "Mine.", registry=own)
+    counter.inc()
+    before = generate_latest(own)
+    default = sorted(REGISTRY._names_to_collectors)
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    generate_latest(registry)
+    assert generate_latest(own) == before
+    assert b"mine_created" in before
+    assert sorted(REGISTRY._names_to_collectors) == default
+
+
+def test_users_registry_can_be_used():
+    """Metrics go where the user's own are, and leave with the agent."""
+    own = CollectorRegistry()
+    from streamgauge.agent import Agent
+
+    mine = Agent(Config(app="shop", log_level="off"), registry=own)
+    assert not mine._serves
+    own.register(mine.prometheus)
+    assert b"streamgauge_build_info" in generate_latest(own)
+
+
+_name = st.text(min_size=1, max_size=30)
+
+
+@given(_name, _name, _name, _name)
+def test_no_name_breaks_the_exposition(query, operator, metric, observed):
+    """Quotes, newlines, surrogates, escape codes: the page parses, in both formats."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life(query)
+    text = life.progress(
+        stateOperators=[
+            {"operatorName": operator, "numRowsTotal": 1, "customMetrics": {metric: 2}}
+        ],
+        observedMetrics={observed: {metric: 3.5}},
+        sources=[{"description": observed, "numInputRows": 1}],
+        durationMs={metric: 5, "triggerExecution": 10},
+    )
+    try:
+        tell(exporter, fleet, life.started(), text, life.terminated(f"{query}: x", operator))
+    except UndecodableEvent:
+        return
+    list(text_string_to_metric_families(generate_latest(registry).decode("utf-8")))
+    list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))
