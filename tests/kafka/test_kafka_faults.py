@@ -71,7 +71,7 @@ def query(spark, listen, broker, tmp_path):
     made = []
 
     def start(topic, **settings):
-        listener = listen(kafka=broker.address, partition_series=-1, **settings)
+        listener = listen(kafka=broker.address, **settings)
         made.append(Query(spark, listener, broker, topic, tmp_path))
         return made[-1]
 
