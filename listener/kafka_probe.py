@@ -17,7 +17,9 @@ from .sources.look import SourceLook
 
 _LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
 _TICK = 0.5  # topics that are new are asked for so soon
-_SHARE = 20  # a look may take one part in so many of the time
+_SHARE = (
+    40  # this thread may have one part in so many of a processor; the client's own takes as much
+)
 _FIRST_STEP, _WEEK = 5.0, 7 * 86400.0  # how far back a first look reaches: from, and to at most
 _MOST_STEPS, _MOST_OFFSETS = 48, 20_000  # on the way
 
@@ -67,11 +69,11 @@ class KafkaProbe:
         due, pause = 0.0, self._seconds
         while not self._closed.wait(min(self._seconds, _TICK)):
             topics = self._topics()
-            began = time.monotonic()
-            if began < due and topics <= self._asked:
+            if time.monotonic() < due and topics <= self._asked:
                 continue
+            began = time.thread_time()
             good = self.look()
-            pause = max(self._seconds, _SHARE * (time.monotonic() - began)) if good else pause * 2
+            pause = max(self._seconds, _SHARE * (time.thread_time() - began)) if good else pause * 2
             pause = min(pause, max(self._seconds, _LONGEST_PAUSE))
             due = time.monotonic() + pause
 

@@ -126,7 +126,7 @@ class Job:
         latest = self._asked.look(self.topics).latest
         report = make_report(read_checkpoint(self.checkpoint))
         known = value(samples, "last_committed_batch_id")
-        if not before == report.last_committed == known:
+        if not (before == report.last_committed == known and report.sources):
             return None
         offsets = report.sources[0].committed
         committed = {(t, p): n for t, parts in offsets.items() for p, n in parts.items()}
