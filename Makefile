@@ -29,7 +29,7 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 	$(BIN)/python -m pytest $(PYTEST) tests/faults -m "not integration and not lab"
 	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab"
 
-setup-integration: setup  ## what else the integration tests need: Jaeger and a promtool 3.x, built with Go, and npm's packages; again at no cost
+setup-integration: setup  ## what else the integration tests need: Jaeger, a promtool 3.x and a linter, built with Go, and npm's packages; again at no cost
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_npm.py grafana/preview tests/dashboards/schema
 	@$(PYTHON) scripts/setup_integration.py
