@@ -94,7 +94,7 @@ SOURCES = Board(
                     "The query was not looked at in this time range.",
                     (Target(best("max", "query_data_available"), "{{query}}"),),
                     alerts=("CommitsStalled",),
-                    mappings={"0": ("nothing waits", BLUE), "1": ("data waits", GREEN)},
+                    mappings={"0": ("nothing waits", GREY), "1": ("data waits", BLUE)},
                 ),
             ),
         ),
