@@ -29,14 +29,16 @@ test: setup  ## the tests that need PyPI and Debian's packages alone: newest Spa
 	$(BIN)/python -m pytest $(PYTEST) tests/faults -m "not integration and not lab"
 	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab"
 
-setup-integration: setup  ## what else the integration tests need: Jaeger, a promtool 3.x and a linter, built with Go, and npm's packages; again at no cost
+setup-integration: setup  ## what else the integration tests need: programs built with Go, jars by Maven, npm's packages; again at no cost
 	@$(PYTHON) scripts/setup.py browser
 	@$(PYTHON) scripts/setup_npm.py grafana/preview tests/dashboards/schema
 	@$(PYTHON) scripts/setup_integration.py
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
-	$(BIN)/python -m pytest $(PYTEST) $(TWO) -m "integration and not lab"
-	.venv-3.5/bin/python -m pytest $(PYTEST) tests/checkpoint -m integration
+	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/kafka --ignore tests/delta -m "integration and not lab"
+	$(BIN)/python -m pytest $(PYTEST) tests/kafka -m integration
+	.venv-3.5/bin/python -m pytest $(PYTEST) tests/checkpoint tests/kafka/test_kafka_query.py -m integration
+	.venv-delta/bin/python -m pytest $(PYTEST) tests/delta -m integration
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3
 	@$(PYTHON) scripts/setup.py 4.0 4.1 4.2

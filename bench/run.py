@@ -18,7 +18,10 @@ import time
 from figures import ROOT
 
 GROUPS = {
-    "agent": ("memory.py", "bus_time.py", "batch_time.py", "many_queries.py", "faults.py"),
+    "agent": (
+        *("memory.py", "bus_time.py", "batch_time.py"),
+        *("many_queries.py", "partitions.py", "faults.py"),
+    ),
     "traces": ("traces.py",),
 }
 

@@ -70,6 +70,7 @@ _SINKS = (
     ),
 )  # fmt: skip
 SINKS = {sink.name: sink for sink in _SINKS}
+_FOLDED = {sink.name.lower(): sink for sink in _SINKS}
 _ALIASES = {"parquet": "file", "json": "file", "csv": "file", "orc": "file", "text": "file"}
 
 
@@ -77,5 +78,4 @@ def find_sink(name: str | None) -> Sink | None:
     """The sink of this name (file formats count as `file`); None when it is not known."""
     if name is None:
         return None
-    folded = {each.lower(): sink for each, sink in SINKS.items()}
-    return folded.get(_ALIASES.get(name.lower(), name).lower())
+    return _FOLDED.get(_ALIASES.get(name.lower(), name).lower())

@@ -54,7 +54,7 @@ def read_planned(checkpoint: str | None) -> int | None:
 
     None when there is none, or it can't be read, or not within half a second.
     """
-    root = _local(checkpoint)
+    root = find_local(checkpoint)
     if root is None:
         return None
     found: list[int] = []
@@ -64,7 +64,7 @@ def read_planned(checkpoint: str | None) -> int | None:
     return found[0] if found else None
 
 
-def _local(checkpoint: str | None) -> Path | None:
+def find_local(checkpoint: str | None) -> Path | None:
     """A path on this host, from `/a/b`, `file:/a/b` or `file:///a/b`; others need Hadoop."""
     if not checkpoint:
         return None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import nlargest
-from operator import itemgetter
 
 from streamgauge.listener.lag import SourceLag
 from streamgauge.masking import clean
@@ -31,15 +30,17 @@ def gauges_of(lag: SourceLag, most: int) -> Iterator[tuple[str, tuple[str, ...],
             yield name, (), float(value)
     for kind, marks in (("start", lag.start), ("end", lag.end), ("latest", latest)):
         if marks is not None:
-            yield "source_offset", (kind,), float(sum(marks.values))
+            yield "source_offset", (kind,), float(marks.total)
     if backlogs is None or not most:
         return
-    rows: list[tuple[tuple[str, str], int]] | Iterator[tuple[tuple[str, str], int]]
-    rows = zip(backlogs.frame.keys, backlogs.values, strict=True)
-    if 0 < most < len(backlogs.values):
-        rows = nlargest(most, rows, key=itemgetter(1))
-    for (topic, partition), behind in rows:
-        yield "source_partition_backlog_rows", (clean(topic)[:_LONGEST], partition), float(behind)
+    keys, rows = backlogs.frame.keys, backlogs.values
+    shown: Iterable[int] = range(len(rows))
+    if 0 < most < len(rows):
+        shown = nlargest(most, shown, key=rows.__getitem__)
+    for index in shown:
+        topic, partition = keys[index]
+        labels = (clean(topic)[:_LONGEST], partition)
+        yield "source_partition_backlog_rows", labels, float(rows[index])
 
 
 def counters_of(lag: SourceLag) -> Iterator[tuple[str, float]]:

@@ -6,13 +6,14 @@ for the index of a source or of a state operator in Spark's own order.
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from streamgauge.checkpoint.sinks import find_sink
 from streamgauge.listener.events import Operator, Progress, Source
 from streamgauge.listener.fleet import HOUR
 from streamgauge.listener.looks import Sighting
@@ -76,6 +77,8 @@ TABLE = (
     _of("batch", "event_time.max", "newest event time in the batch"),
     _of("batch", "sink.kind", "such as `delta` or `foreachBatch`"),
     _of("batch", "sink.description", "Spark's words for the sink, masked"),
+    _of("batch", "sink.replay", "what the sink does with a batch that it is handed again: `writes it again`, `skips it` or `depends on the code`"),
+    _of("batch", "sink.delta.version", "version of the Delta table that the batch made, where the table is on the driver's host"),
     _of("batch", "phase.<name>.duration", "Spark's own figure for a phase, as in durationMs"),
     _of("batch", "source.count", "number of sources"),
     _of("batch", "source.<i>.kind", "such as `kafka`"),
@@ -83,6 +86,7 @@ TABLE = (
     _of("batch", "source.<i>.offset.start", "JSON, masked, at most 1,024 characters"),
     _of("batch", "source.<i>.offset.end", "the same"),
     _of("batch", "source.<i>.offset.latest", "the same: what the source had when the trigger began"),
+    _of("batch", "source.<i>.version.end", "newest version of a Delta table that was begun"),
     _of("batch", "source.<i>.rows", "rows read from it"),
     _of("batch", "source.<i>.rate.input", "rows that arrived a second"),
     _of("batch", "source.<i>.rate.processed", "rows that were processed a second"),
@@ -136,8 +140,8 @@ def describe_query(query: Query, run_id: str) -> Attributes:
     )
 
 
-def describe_batch(batch: Progress, query: Query) -> Attributes:
-    """Everything a progress event says, and what is known of its query.
+def describe_batch(batch: Progress, query: Query, version: int | None = None) -> Attributes:
+    """Everything a progress event says, and what is known of its query and of the version it made.
 
     The parts that may be many come first: where a provider limits the number of attributes, the
     SDK gives up the oldest, and the ones that people search for stay.
@@ -151,6 +155,7 @@ def describe_batch(batch: Progress, query: Query) -> Attributes:
         _known({f"phase.{phase}.duration": length for phase, length in batch.phases.items()})
     )
     provider = query.details.state_provider if query.details and batch.operators else None
+    sink = find_sink(batch.sink.kind)
     found.update(
         _known(
             {
@@ -159,6 +164,8 @@ def describe_batch(batch: Progress, query: Query) -> Attributes:
                 "state.provider": provider,
                 "sink.kind": batch.sink.kind,
                 "sink.description": batch.sink.description,
+                "sink.replay": sink.replay if sink else None,
+                "sink.delta.version": version,
                 "rows.input": batch.input_rows,
                 "rows.output": batch.sink.rows,
                 "rate.input": batch.input_rate,
@@ -187,6 +194,7 @@ def _describe_source(index: int, source: Source) -> Attributes:
             f"source.{index}.offset.start": _offset(source.start),
             f"source.{index}.offset.end": _offset(source.end),
             f"source.{index}.offset.latest": _offset(source.latest),
+            f"source.{index}.version.end": source.version,
             f"source.{index}.rows": source.rows,
             f"source.{index}.rate.input": source.input_rate,
             f"source.{index}.rate.processed": source.processed_rate,
@@ -282,11 +290,13 @@ def _known(values: Mapping[str, Value | None]) -> Attributes:
     return {PREFIX + name: value for name, value in values.items() if value is not None}
 
 
-def _offset(offset: Any) -> str | None:
-    """An offset as text; masked before it is cut, since a cut secret is not known as one."""
+def _offset(offset: str | None) -> str | None:
+    """An offset's text; masked before it is cut, since a cut secret is not known as one."""
     if offset is None:
         return None
-    text = mask(json.dumps(offset, separators=(",", ":"), ensure_ascii=False))
+    with contextlib.suppress(msgspec.DecodeError):
+        offset = msgspec.json.format(offset, indent=-1)
+    text = mask(offset)
     return text if len(text) <= LONGEST_OFFSET else text[: LONGEST_OFFSET - 1] + "…"
 
 

@@ -14,6 +14,7 @@ from streamgauge.listener.events import Event, Idle, Progress, Started, Terminat
 from streamgauge.listener.query import End, Query
 
 from . import Exporter, span_ids
+from .delta_commit import DeltaCommits
 from .failed_batch import Traced, find_failed, find_start, read_planned
 from .span_attributes import (
     ERROR_TYPE,
@@ -71,6 +72,7 @@ class TraceExporter(Exporter):
         self._planned = planned
         self._made: Pipeline | None = None
         self._runs: dict[str, _Run] = {}
+        self._delta = DeltaCommits()
         self._failed: dict[str, SpanContext] = {}  # query id → its last failed batch
         self._written: dict[str, _Written] = {}  # run id →
 
@@ -154,7 +156,7 @@ class TraceExporter(Exporter):
     def _progress(self, event: Progress, query: Query) -> None:
         run = self._run(event.run_id)
         self._write_start(run, query, event.run_id, event.ended_at, first=event)
-        attributes = describe_batch(event, query)
+        attributes = describe_batch(event, query, self._delta.find(event))
         if run.overdue == event.batch_id:
             attributes[OVERDUE] = True
         key = (event.run_id, event.batch_id)

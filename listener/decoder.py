@@ -23,7 +23,7 @@ from streamgauge.masking import clean, mask
 
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
 from .kinds import sink_kind
-from .sources import find_reader, parse, read_count
+from .sources import find_reader, parse, read_count, read_offset
 from .sources.marks import rows_between
 
 _SHOWN = 200
@@ -46,12 +46,14 @@ class UndecodableEvent(ValueError):  # noqa: N818 - it reads as what it is
 
 # ---- what is on the wire ----------------------------------------------------------------------
 
+_NOTHING = msgspec.Raw(b"null")
+
 
 class _WireSource(Struct, rename="camel"):
     description: str = ""
-    start_offset: Any = None
-    end_offset: Any = None
-    latest_offset: Any = None
+    start_offset: msgspec.Raw = _NOTHING
+    end_offset: msgspec.Raw = _NOTHING
+    latest_offset: msgspec.Raw = _NOTHING
     num_input_rows: Any = None
     input_rows_per_second: Any = None
     processed_rows_per_second: Any = None
@@ -137,7 +139,7 @@ def _read(text: str | bytes, kind: type[Any], decoder: Any = None) -> Any:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        return msgspec.convert(json.loads(text), kind)
+        return msgspec.json.decode(msgspec.json.encode(json.loads(text)), type=kind)
 
 
 def _to_event(wire: _WireEvent, text: str | bytes) -> Event:
@@ -235,7 +237,7 @@ def _to_progress(wire: _WireProgress) -> Progress:
         sources=sources,
         sink=_to_sink(wire.sink or _WireSink()),
         observed=_observed(wire.observed_metrics or {}),
-        has_data=any(source.start != source.end for source in sources),
+        has_data=any(source.moved for source in sources),
         replayed="add_batch" in phases
         and not {"latest_offset", "get_offset", "wal_commit"} & phases.keys(),
     )
@@ -251,9 +253,9 @@ def _total(whole: Any, parts: list[Any]) -> Any:
 def _to_source(index: int, wire: _WireSource) -> Source:
     reader = find_reader(wire.description)
     start, end, latest = (
-        parse(o) for o in (wire.start_offset, wire.end_offset, wire.latest_offset)
+        _offset(raw) for raw in (wire.start_offset, wire.end_offset, wire.latest_offset)
     )
-    reached, available = reader.marks(end), reader.marks(latest)
+    began, reached, available = (read_offset(reader, text) for text in (start, end, latest))
     metrics = wire.metrics or {}
     return Source(
         label=f"{index}-{reader.kind}",
@@ -262,19 +264,30 @@ def _to_source(index: int, wire: _WireSource) -> Source:
         start=start,
         end=end,
         latest=latest,
+        moved=start != end
+        and (began.marks != reached.marks if reached.marks else parse(start) != parse(end)),
         rows=_count(wire.num_input_rows),
         input_rate=_rate(wire.input_rows_per_second),
         processed_rate=_rate(wire.processed_rows_per_second),
-        began=reader.marks(start),
-        reached=reached,
-        available=available,
-        backlog=rows_between(reached, available),
+        began=began.marks,
+        reached=reached.marks,
+        available=available.marks,
+        backlog=rows_between(reached.marks, available.marks),
         fixed=reader.fixed(wire.description),
         files=read_count(metrics, "numFilesOutstanding"),
         bytes=read_count(metrics, "numBytesOutstanding"),
-        versions=_difference(reader.version(end), reader.version(latest)),
+        version=reached.version,
+        versions=_difference(reached.version, available.version),
         metrics={_clean(k): _clean(str(v)) for k, v in metrics.items()},
     )
+
+
+def _offset(raw: msgspec.Raw) -> str | None:
+    """An offset's text; some Spark versions wrap it in a string, and null as the word."""
+    text = bytes(raw).decode()
+    if text.startswith('"'):
+        text = msgspec.json.decode(text, type=str)
+    return None if text in {"null", "None", ""} else text
 
 
 def _difference(before: int | None, after: int | None) -> float | None:

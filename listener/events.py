@@ -7,7 +7,6 @@ Past here there is no camelCase and no Spark version. What Spark did not say is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -20,9 +19,10 @@ class Source(Struct, frozen=True, kw_only=True):
     label: str  # index and kind, such as "0-kafka"
     kind: str
     description: str
-    start: Any
-    end: Any
-    latest: Any
+    start: str | None  # offsets as Spark wrote them: JSON, or a text of the source's own
+    end: str | None
+    latest: str | None
+    moved: bool  # the end is not the start
     rows: int | None
     input_rate: float | None
     processed_rate: float | None
@@ -34,6 +34,7 @@ class Source(Struct, frozen=True, kw_only=True):
     files: float | None  # what waits, where the source reports it
     bytes: float | None
     versions: float | None
+    version: int | None  # of a table, the newest that was begun
     metrics: Mapping[str, str]
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from operator import gt
+from operator import eq, gt, sub
 
 import msgspec
 from msgspec import Struct
 
 from .events import Progress, Source
-from .sources.history import History, begin, difference
+from .sources.history import History, begin
 from .sources.look import Positions, SourceLook
 from .sources.marks import Marks, marks_of, project
 
@@ -144,7 +144,7 @@ def take_batch(old: SourceLag | None, source: Source, batch: Progress, *, fresh:
     same_run = old.run_id == batch.run_id
     commits = old.commits if same_run else ()
     if source.reached is not None:
-        commits = (*commits, (batch.ended_at, sum(source.reached.values)))[-_COMMITS:]
+        commits = (*commits, (batch.ended_at, source.reached.total))[-_COMMITS:]
     lag = msgspec.structs.replace(
         old,
         run_id=batch.run_id,
@@ -158,12 +158,12 @@ def take_batch(old: SourceLag | None, source: Source, batch: Progress, *, fresh:
         bytes=source.bytes,
         versions=source.versions,
         commits=commits,
-        lost_before=old.lost_before + (0 if old.end == source.reached else old.gone),
-        gone=old.gone if old.end == source.reached else 0,
     )
     if source.available is not None and (fresh or not same_run):
         lag = _observe(lag, source.available, at, _CLOSE + asking)
-    return _measure(lag)
+    lag = _measure(lag)
+    skipped = max(0, old.gone - lag.gone)
+    return msgspec.structs.replace(lag, lost_before=old.lost_before + skipped)
 
 
 def take_idle(lag: SourceLag, at: float) -> SourceLag:
@@ -239,6 +239,8 @@ def _observe(lag: SourceLag, latest: Marks, at: float, close: float) -> SourceLa
 
 def _reframe(lag: SourceLag, history: History, latest: Marks) -> tuple[SourceLag, History | None]:
     """Partitions came or went. A topic that lost some of its own was made anew: no history."""
+    if history.frame.keys == latest.frame.keys:  # forgotten in between, and made again
+        return lag, History(latest.frame, history.points)
     before, after = set(history.frame.keys), set(latest.frame.keys)
     vanished = before - after
     lag = msgspec.structs.replace(
@@ -261,12 +263,12 @@ def _measure(lag: SourceLag) -> SourceLag:
     read = project(
         lag.end, frame, earliest.by_key() if earliest and lag.end.frame is not frame else {}
     )
-    behind = difference(newest.values, read)
+    behind = list(map(sub, newest.values, read))
     if min(behind) < 0:
         apart = abs(newest.at - lag.end_at)
         if apart == 0.0 or apart > _CLOSE:
             return unknown  # made anew, or nobody has looked since
-        behind = array("q", [max(0, rows) for rows in behind])
+        behind = [max(0, rows) for rows in behind]
     gone = lag.gone
     if earliest is not None:
         kept = project(earliest, frame, {})
@@ -277,8 +279,9 @@ def _measure(lag: SourceLag) -> SourceLag:
         for topic, (low, high) in frame.topics.items()
         if any(map(gt, newest.values[low:high], read[low:high]))
     }
+    backlogs = Marks(frame, behind, sum(behind))
     return msgspec.structs.replace(
-        lag, backlogs=Marks(frame, behind), backlog=sum(behind), unread=unread, gone=gone
+        lag, backlogs=backlogs, backlog=backlogs.total, unread=unread, gone=gone
     )
 
 
@@ -290,7 +293,7 @@ def _count_stalled(source: Source) -> int | None:
     if not source.backlog:
         return None if source.backlog is None else 0
     before = project(start, end.frame, {})
-    if before == end.values:
+    if before == end.values or not any(map(eq, before, end.values)):
         return 0
     triples = zip(before, end.values, latest.values, strict=True)
     return sum(1 for begun, ended, last in triples if begun == ended < last)

@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / ".programs"
 SPARKS = {"4.3": "4.3.0", "4.2": "4.2.1", "4.1": "4.1.4", "4.0": "4.0.5", "3.5": "3.5.9"}
+SPARKS["delta"] = "4.2.0"  # the newest that delta-spark 4.4 allows
 DEBS = {
     "prometheus": ("prometheus", "promtool"),
     "prometheus-alertmanager": ("prometheus-alertmanager", "amtool"),

@@ -1,10 +1,12 @@
-"""Bring what the integration tests need beyond `scripts/setup.py`: programs that are written in Go.
+"""Bring what the integration tests need beyond `scripts/setup.py`: programs in Go, Kafka, Delta.
 
-    python3 scripts/setup_integration.py [jaeger] [promtool3] [dashboard-linter]      default: all
+    python3 scripts/setup_integration.py [jaeger] [promtool3] [dashboard-linter] [kafka] [delta]      default: all
 
-They are built from the Go module proxy, with one cache, which goes when they are there. `go install`
-refuses a module with replacements, so each is built as the main module, and its own go.sum says what
-its parts must be. Run again, it costs nothing.
+Kafka and Delta are jars from Maven Central: see `setup_jars.py`. Delta has an environment of its own.
+The others are built from the Go module proxy. `go install` refuses a module with replacements, so each is
+built as the main module, and its own go.sum says what its parts must be. A Go of this machine keeps its usual
+cache; one that had to be brought has a cache of its own, which goes when all is built. Run again, it
+costs nothing.
 
 - Jaeger v2. Its v2 releases carry no module of their own; the module's v1.76.0 holds `cmd/jaeger`,
   which is Jaeger 2.13. Its web pages are no part of the module: the binary serves a placeholder, and
@@ -25,7 +27,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from setup import PROGRAMS, Missing, digest, environment, run, say
+from setup import PROGRAMS, Missing, bring_environment, digest, environment, run, say
+from setup_jars import WANTED, bring_jars
 
 OLDEST_GO = 25
 CACHE = PROGRAMS / "go"
@@ -65,7 +68,8 @@ def bring(name: str) -> None:
         return
     go = find_go()
     say(f"{name} from the Go module proxy; some minutes, once")
-    os.environ |= {"GOMODCACHE": str(CACHE / "mod"), "GOCACHE": str(CACHE / "cache")}
+    if Path(go).is_relative_to(CACHE):
+        os.environ |= {"GOMODCACHE": str(CACHE / "mod"), "GOCACHE": str(CACHE / "cache")}
     os.environ |= {"GOFLAGS": "-modcacherw -buildvcs=false", "CGO_ENABLED": "0", "GOWORK": "off"}
     os.environ["GONOSUMDB"] = LINTER
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -80,13 +84,19 @@ def bring(name: str) -> None:
 
 def main(names: list[str]) -> int:
     """Bring the programs; the cache is left for the next try when one fails."""
-    unknown = sorted(set(names) - set(BUILT))
+    allowed = [*BUILT, *WANTED]
+    unknown = sorted(set(names) - set(allowed))
     if unknown:
-        say(f"there is no {', '.join(unknown)}; there are {', '.join(BUILT)}")
+        say(f"there is no {', '.join(unknown)}; there are {', '.join(allowed)}")
         return 2
     try:
-        for name in names or BUILT:
-            bring(name)
+        for name in names or allowed:
+            if name in WANTED:
+                bring_jars(name)
+            else:
+                bring(name)
+            if name == "delta":
+                bring_environment("delta")
     except (Missing, OSError) as error:
         say(str(error))
         return 2

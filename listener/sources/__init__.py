@@ -5,13 +5,16 @@ To add one: a file with a `Reader` in it, and its name in `_READERS`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
 
 from streamgauge.listener.kinds import class_name
 
 from . import delta, file, kafka, rate, rate_micro_batch, unknown
+from .marks import Marks
 from .reader import Reader
 
 _READERS = (
@@ -23,6 +26,7 @@ _READERS = (
     delta.READER,
     *unknown.NAMED,
 )
+_LONGEST = 64 * 1024  # characters of an offset that is worth remembering
 
 
 def find_reader(description: str) -> Reader:
@@ -33,16 +37,38 @@ def find_reader(description: str) -> Reader:
     return Reader(kind=class_name(description), beginnings=())
 
 
-def parse(offset: Any) -> Any:
-    """An offset as JSON; some Spark versions give it as text, and null as the word."""
-    if not isinstance(offset, str):
-        return offset
-    if offset in {"null", "None", ""}:
+class Offset(NamedTuple):
+    """An offset, understood."""
+
+    marks: Marks | None
+    version: int | None
+
+
+_NOTHING = Offset(None, None)
+
+
+def parse(text: str | None) -> Any:
+    """An offset as JSON; else its text."""
+    if text is None:
         return None
     try:
-        return json.loads(offset)
-    except (ValueError, RecursionError):
-        return offset
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def read_offset(reader: Reader, text: str | None) -> Offset:
+    """An offset of this kind of source; what can't be told is None."""
+    if text is None:
+        return _NOTHING
+    return _read(reader, text) if len(text) <= _LONGEST else _read.__wrapped__(reader, text)
+
+
+@lru_cache(maxsize=256)
+def _read(reader: Reader, text: str) -> Offset:
+    """Remembered: a batch begins where the last one ended, and mostly ends at the latest offset."""
+    offset = parse(text)
+    return Offset(reader.marks(offset), reader.version(offset))
 
 
 def read_count(metrics: Mapping[str, Any], name: str) -> float | None:

@@ -6,9 +6,7 @@ the last minute is known to the second and the last day to the hour. Pure; time 
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
 from operator import gt, lt
 from typing import NamedTuple
 
@@ -17,6 +15,7 @@ from .marks import Frame, Marks, Values, project
 _POINTS = 128
 _NUMBERS = 400_000  # of all points together: 3 MB, however many partitions there are
 _FEWEST = 8
+_NONE = 1e-9  # rows: too few to be one
 
 
 class Point(NamedTuple):
@@ -24,7 +23,12 @@ class Point(NamedTuple):
 
     at: float
     values: Values
-    total: int
+    totals: tuple[int, ...]  # of each topic
+
+    @property
+    def total(self) -> int:
+        """Rows of all partitions."""
+        return sum(self.totals)
 
 
 class History(NamedTuple):
@@ -41,12 +45,12 @@ class History(NamedTuple):
     @property
     def marks(self) -> Marks:
         """How far the source reached at the last point."""
-        return Marks(self.frame, self.newest.values)
+        return Marks(self.frame, self.newest.values, self.newest.total)
 
     def add(self, at: float, values: Values) -> History:
         """One more point, in this frame, after all others; in the place of one of the same time."""
         before = self.points[:-1] if at == self.newest.at else self.points
-        points = (*before, Point(at, values, sum(values)))
+        points = (*before, _point(self.frame, at, values))
         most = max(_FEWEST, min(_POINTS, _NUMBERS // max(1, len(values))))
         return History(self.frame, _thin(points) if len(points) > most else points)
 
@@ -54,7 +58,7 @@ class History(NamedTuple):
         """One more point before all others; unchanged when it does not fit them."""
         if at >= self.points[0].at or any(map(gt, values, self.points[0].values)):
             return self
-        return History(self.frame, (Point(at, values, sum(values)), *self.points))
+        return History(self.frame, (_point(self.frame, at, values), *self.points))
 
     def move(self, frame: Frame, latest: Marks) -> History:
         """The same points for other partitions, as `latest` has them now.
@@ -66,8 +70,8 @@ class History(NamedTuple):
         fresh = {k: v for k, v in latest.by_key().items() if k[0] not in known}
         points = []
         for point in self.points:
-            values = project(Marks(self.frame, point.values), frame, fresh)
-            points.append(Point(point.at, values, sum(values)))
+            values = project(Marks(self.frame, point.values, 0), frame, fresh)
+            points.append(_point(frame, point.at, values))
         return History(frame, tuple(points))
 
     def went_back(self, values: Values) -> bool:
@@ -82,12 +86,31 @@ class History(NamedTuple):
         """
         low, high = self.frame.topics[topic]
         read = read[low:high]
-        first = _first(self.points, read, low, high)
+        first = self._first(list(self.frame.topics).index(topic), low, high, read)
         if first == 0:
             return None
         before, after = self.points[first - 1], self.points[first]
-        share = min(_shares(before.values[low:high], after.values[low:high], read))
-        return before.at + share * (after.at - before.at)
+        between = zip(before.values[low:high], after.values[low:high], read, strict=True)
+        # Of a partition without such a row in between the share is above 1.
+        share = min([(row - old + 0.5) / (new - old or _NONE) for old, new, row in between])
+        return float(before.at + share * (after.at - before.at))
+
+    def _first(self, topic: int, low: int, high: int, read: Values) -> int:
+        """Index of the first point with a row past `read`: offsets only grow, so half by half.
+
+        Where there are more rows in all, there is one; mostly the point before that has none.
+        """
+        total = sum(read)
+        right = bisect_right(self.points, total, key=lambda point: point.totals[topic])
+        right = min(right, len(self.points) - 1)
+        left, middle = 0, right - 1
+        while left < right:
+            if any(map(gt, self.points[middle].values[low:high], read)):
+                right = middle
+            else:
+                left = middle + 1
+            middle = (left + right) // 2
+        return left
 
     def rate_since(self, at: float) -> float | None:
         """Rows that came in a second, from the point at or before `at` to the newest."""
@@ -96,25 +119,6 @@ class History(NamedTuple):
         if last.at <= first.at:
             return None
         return (last.total - first.total) / (last.at - first.at)
-
-
-def _first(points: tuple[Point, ...], read: Values, low: int, high: int) -> int:
-    """Index of the first point with a row past `read`: offsets only grow, so half by half."""
-    left, right = 0, len(points) - 1
-    while left < right:
-        middle = (left + right) // 2
-        if any(map(gt, points[middle].values[low:high], read)):
-            right = middle
-        else:
-            left = middle + 1
-    return left
-
-
-def _shares(before: Values, after: Values, read: Values) -> Iterator[float]:
-    """For each partition with unread rows, how far between two points its first one came in."""
-    for old, new, next_row in zip(before, after, read, strict=True):
-        if new > next_row:
-            yield (next_row - old + 0.5) / (new - old)
 
 
 def _thin(points: tuple[Point, ...]) -> tuple[Point, ...]:
@@ -129,9 +133,8 @@ def _thin(points: tuple[Point, ...]) -> tuple[Point, ...]:
 
 def begin(marks: Marks, at: float) -> History:
     """A history of one point."""
-    return History(marks.frame, (Point(at, marks.values, sum(marks.values)),))
+    return History(marks.frame, (_point(marks.frame, at, marks.values),))
 
 
-def difference(latest: Values, read: Values) -> Values:
-    """Rows from one to the other, by partition."""
-    return array("q", [a - b for a, b in zip(latest, read, strict=True)])
+def _point(frame: Frame, at: float, values: Values) -> Point:
+    return Point(at, values, tuple(sum(values[low:high]) for low, high in frame.topics.values()))

@@ -7,8 +7,7 @@ and only the numbers are new. Pure; any thread.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 from operator import lt
 from typing import Any, NamedTuple
 
@@ -18,17 +17,18 @@ Values = Any  # array("q"): eight bytes an offset; its generic form is not there
 
 
 class Frame:
-    """Partitions in their order, topic by topic. Made once for each set: compare with `is`."""
+    """Partitions in their order, topic by topic. Mostly one object for each set: `is` is a quick test."""
 
-    __slots__ = ("keys", "topics")
+    __slots__ = ("keys", "numbered", "partitions", "topics")
 
-    def __init__(self, topics: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+    def __init__(self, names: Iterable[str], partitions: list[list[str]]) -> None:
+        self.partitions = partitions
+        self.keys = tuple((n, p) for n, own in zip(names, partitions, strict=True) for p in own)
         self.topics: dict[str, tuple[int, int]] = {}  # where each topic's partitions lie in `keys`
-        keys: list[tuple[str, str]] = []
-        for topic, partitions in topics:
-            self.topics[topic] = (len(keys), len(keys) + len(partitions))
-            keys.extend((topic, partition) for partition in partitions)
-        self.keys = tuple(keys)
+        begin = 0
+        for name, own in zip(names, partitions, strict=True):
+            self.topics[name] = (begin, begin := begin + len(own))
+        self.numbered = all(partition.isdecimal() for _, partition in self.keys)
 
 
 class Marks(NamedTuple):
@@ -36,15 +36,29 @@ class Marks(NamedTuple):
 
     frame: Frame
     values: Values
+    total: int
 
     def by_key(self) -> Positions:
         """The same as a mapping."""
         return dict(zip(self.frame.keys, self.values, strict=True))
 
 
-@lru_cache(maxsize=256)
-def _frame(topics: tuple[tuple[str, tuple[str, ...]], ...]) -> Frame:
-    return Frame(topics)
+_frames: dict[tuple[tuple[str, int], ...], list[Frame]] = {}  # by topics and their sizes
+_MOST_SHAPES, _MOST_ALIKE = 256, 8
+
+
+def _find_frame(names: Iterable[str], partitions: list[list[str]]) -> Frame:
+    """The frame of these partitions: one that is there, found by comparing and not by hashing."""
+    shape = tuple((name, len(own)) for name, own in zip(names, partitions, strict=True))
+    known = _frames.get(shape, [])
+    for frame in known:
+        if frame.partitions == partitions:
+            return frame
+    frame = Frame([name for name, _ in shape], partitions)
+    if len(_frames) >= _MOST_SHAPES:
+        _frames.clear()
+    _frames[shape] = [frame, *known][:_MOST_ALIKE]
+    return frame
 
 
 def read_marks(offset: Any) -> Marks | None:
@@ -52,26 +66,17 @@ def read_marks(offset: Any) -> Marks | None:
     if not isinstance(offset, dict) or not offset:
         return None
     numbers: list[Any] = []
-    topics: list[tuple[str, tuple[str, ...]]] = []
-    for topic, partitions in offset.items():
+    for partitions in offset.values():
         if not isinstance(partitions, dict):
             return None
-        topics.append((topic, tuple(partitions)))
         numbers.extend(partitions.values())
-    if not numbers or set(map(type, numbers)) != {int} or min(numbers) < 0:
+    if set(map(type, numbers)) != {int} or min(numbers) < 0:
         return None
-    frame = _frame(tuple(topics))
-    if len(frame.keys) != len(numbers) or not _are_numbered(frame):
-        return None
+    frame = _find_frame(offset, [list(partitions) for partitions in offset.values()])
     try:
-        return Marks(frame, array("q", numbers))
+        return Marks(frame, array("q", numbers), sum(numbers)) if frame.numbered else None
     except OverflowError:
         return None
-
-
-@lru_cache(maxsize=256)
-def _are_numbered(frame: Frame) -> bool:
-    return all(partition.isdecimal() for _, partition in frame.keys)
 
 
 def marks_of(positions: Positions, like: Frame | None = None) -> Marks | None:
@@ -82,8 +87,9 @@ def marks_of(positions: Positions, like: Frame | None = None) -> Marks | None:
         grouped: dict[str, list[str]] = {}
         for topic, partition in sorted(positions, key=_order):
             grouped.setdefault(topic, []).append(partition)
-        like = _frame(tuple((topic, tuple(parts)) for topic, parts in grouped.items()))
-    return Marks(like, array("q", [positions[key] for key in like.keys]))
+        like = _find_frame(grouped, list(grouped.values()))
+    numbers = [positions[key] for key in like.keys]
+    return Marks(like, array("q", numbers), sum(numbers))
 
 
 def _order(key: tuple[str, str]) -> tuple[str, int, str]:
@@ -108,4 +114,4 @@ def rows_between(start: Marks | None, end: Marks | None) -> float | None:
     before = project(start, end.frame, {})
     if any(map(lt, end.values, before)):
         return None
-    return float(sum(end.values) - sum(before))
+    return float(end.total - (start.total if start.frame is end.frame else sum(before)))

@@ -27,7 +27,6 @@ from .exporters.recorder import FlightRecorder
 from .exporters.server import MetricsServer
 from .following import Following
 from .guarded import Guarded
-from .listener.checkpoint_watch import CheckpointWatch
 from .listener.driver import ClassicDriver
 from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
@@ -35,6 +34,7 @@ from .listener.looks import Tick
 from .listener.query import Query
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
+from .timers import make_timers
 from .tracing import make_trace_exporter
 from .version import __version__
 from .worker import Worker
@@ -113,7 +113,9 @@ class Agent(Guarded):
             clock=clock,
         )
         driver = driver or ClassicDriver(lambda: self.listeners, clock, lambda: self.bus)
-        self._checkpoints = self._watch_checkpoints(driver)
+        self._timers = make_timers(
+            config, driver, self.inbox, lambda: self.fleet.queries, self._failed
+        )
         self._watchdog = Watchdog(
             driver,
             self.inbox,
@@ -185,8 +187,8 @@ class Agent(Guarded):
                 self._try("pushgateway", self._push)
             self._worker.start()
             self._watchdog.start()
-            if self._checkpoints:
-                self._checkpoints.start()
+            for timer in self._timers:
+                timer.start()
             self._try("exit", self._term.install)
             atexit.register(self._exit)
 
@@ -227,8 +229,8 @@ class Agent(Guarded):
         deadline = time.monotonic() + seconds
         self._watchdog.close()
         self._following.close()
-        if self._checkpoints:
-            self._checkpoints.close()
+        for timer in self._timers:
+            timer.close()
         self.inbox.close()
         if not self._started:
             self._worker.close_exporters()
@@ -317,19 +319,6 @@ class Agent(Guarded):
                 self._grouping,
                 lambda error: self._failed("pushgateway", error),
             )
-        )
-
-    def _watch_checkpoints(self, driver: Any) -> CheckpointWatch | None:
-        """The slow timer, where it is wanted and the driver can read a checkpoint."""
-        if not self.config.checkpoint_seconds or not hasattr(driver, "checkpoint"):
-            return None
-        return CheckpointWatch(
-            driver,
-            self.inbox,
-            lambda: self.fleet.queries,
-            seconds=self.config.checkpoint_seconds,
-            sizes=self.config.checkpoint_state_size,
-            failed=lambda error: self._failed("checkpoint", error),
         )
 
     def _make_traces(self, provider: Any) -> TraceExporter | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from . import demo, evidence
+from . import demo, evidence, lag
 from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
 from .grafana.alerts import commands as rules_commands
@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_parser(commands)
     checkpoint_commands.add_parser(commands)
     evidence.add_parser(commands)
+    lag.add_parser(commands)
     rules_commands.add_parser(commands)
     dashboards_commands.add_parser(commands)
     _add_metrics(commands)

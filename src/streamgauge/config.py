@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from .grafana.alerts.knobs import PER_QUERY
-from .masking import mask, mask_all
+from .masking import MASK, mask, mask_all
 
 PREFIX = "STREAMGAUGE_"
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -30,6 +30,11 @@ Count = Annotated[int, Meta(ge=1)]
 def is_trace_file(setting: str) -> bool:
     """Whether a value of `traces` names a file; a word alone is more likely a slip."""
     return ("/" in setting and "://" not in setting) or setting.endswith((".json", ".jsonl"))
+
+
+def is_properties_file(setting: str) -> bool:
+    """Whether a value of `kafka` names a file; brokers have neither a slash nor such an ending."""
+    return "/" in setting or setting.endswith((".properties", ".conf"))
 
 
 class ConfigError(ValueError):
@@ -100,6 +105,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often the names in each checkpoint's offsets/ and commits/ are read; 0: never."""
     checkpoint_state_size: bool = False
     """Add up the files of state/ too, every tenth time; on object stores such a listing costs money."""
+    kafka: str | None = None
+    """Ask Kafka itself for both ends of the topics: HOST:PORT[,…], or a client's properties file."""
     series_limit: Count = 50_000
     """Past so many series new label sets are refused and counted."""
     inbox_limit: Count = 10_000
@@ -127,6 +134,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"traces is {mask(self.traces)!r}; allowed: auto, off, otlp, "
                 "or the path of a file (with a / in it, or ending in .jsonl)"
             )
+        if self.kafka and not is_properties_file(self.kafka) and ":" not in self.kafka:
+            raise ConfigError(
+                "kafka must be HOST:PORT (more after commas), or the path of a properties file "
+                "(with a / in it, or ending in .properties)"
+            )
         if self.metrics_address:
             self.metrics_endpoint()
         if self.metrics_auth_file and not self.metrics_tls_cert:
@@ -140,7 +152,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         """The settings that differ from the default, with secrets masked."""
         parts = (
-            f"{name}={mask_all(_plain(value))!r}"
+            f"{name}={MASK if name in _HIDDEN else mask_all(_plain(value))!r}"
             for name, value in ((field, getattr(self, field)) for field in self.__struct_fields__)
             if value != _DEFAULTS.get(name)
         )
@@ -167,6 +179,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(own, **missing)
 
 
+# Where the data lies is nobody's business in a log.
+_HIDDEN = frozenset({"kafka"})
 _DEFAULTS: dict[str, Any] = {
     field.name: ({} if field.name == "queries" else field.default)
     for field in msgspec.structs.fields(Config)

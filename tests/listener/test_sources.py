@@ -96,7 +96,7 @@ def test_real_events_have_no_false_zero(path):
         for source in decode(json.dumps(event)).sources:
             assert source.backlog is None
             if source.kind == "rate-micro-batch":
-                assert sum(source.reached.values) == source.end["offset"]
+                assert sum(source.reached.values) == parse(source.end)["offset"]
 
 
 def _events(found):

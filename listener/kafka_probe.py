@@ -1,0 +1,120 @@
+"""A timer that asks Kafka itself about the topics that the queries read.
+
+Between batches Spark tells nothing: while a query hangs or is down, only the broker knows how far
+behind it falls. A thread of its own, since a broker that is down answers nobody for ten seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from .inbox import Inbox, Item
+from .query import Query
+from .sources.look import SourceLook
+
+_LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
+_SHARE = 20  # a look may take one part in so many of the time
+_FIRST_STEP, _WEEK = 5.0, 7 * 86400.0  # how far back a first look reaches: from, and to at most
+_MOST_STEPS, _MOST_OFFSETS = 48, 20_000  # on the way
+
+
+class Broker(Protocol):
+    """What the probe can ask; `KafkaBroker`, or a test's own."""
+
+    def look(self, topics: frozenset[str]) -> SourceLook:
+        """The ends of some topics."""
+
+    def look_back(self, seen: SourceLook, at: float) -> SourceLook:
+        """Their ends at an earlier time."""
+
+
+class KafkaProbe:
+    """Looks every few seconds; twice as seldom after each look that failed."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Broker],
+        inbox: Inbox,
+        queries: Callable[[], Mapping[str, Query]],
+        *,
+        seconds: float,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._connect = connect
+        self._inbox = inbox
+        self._queries = queries
+        self._seconds = seconds
+        self._failed = failed
+        self._broker: Broker | None = None
+        self._known: frozenset[str] = frozenset()  # topics whose past was looked at
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="streamgauge-kafka", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking; a look that is under way is left to itself."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        pause = self._seconds
+        while not self._closed.wait(pause):
+            began = time.monotonic()
+            if self.look():
+                pause = max(self._seconds, _SHARE * (time.monotonic() - began))
+            else:
+                pause *= 2
+            pause = min(pause, max(self._seconds, _LONGEST_PAUSE))
+
+    def look(self) -> bool:
+        """One look at all topics that are read; whether it could be had. Never raises."""
+        topics = frozenset(
+            topic for query in self._queries().values() for topic in topics_of(query)
+        )
+        if not topics:  # nobody reads Kafka: nobody is connected to
+            return True
+        try:
+            if self._broker is None:
+                self._broker = self._connect()
+            seen = self._broker.look(topics)
+            self._put(seen)
+            if not topics <= self._known:
+                self._look_back(self._broker, seen)
+                self._known = topics
+        except Exception as error:  # noqa: BLE001 - a broker that fails is counted, and asked again
+            self._failed(error)
+            return False
+        return True
+
+    def _look_back(self, broker: Broker, seen: SourceLook) -> None:
+        """Where topics ended before anybody looked: else a backlog from then would have no age."""
+        steps = min(_MOST_STEPS, max(8, _MOST_OFFSETS // max(1, len(seen.latest))))
+        for age in ages(max(seen.retention.values(), default=_WEEK), steps):
+            if self._closed.is_set():
+                return
+            then = broker.look_back(seen, seen.at - age)
+            self._put(then)
+            if all(then.latest[key] <= first for key, first in seen.earliest.items()):
+                return
+
+    def _put(self, seen: SourceLook) -> None:
+        self._inbox.put(Item("look", seen, seen.at))
+
+
+def ages(retention: float, steps: int) -> list[float]:
+    """How long ago to look, from a few seconds to the retention, each step longer than the last."""
+    oldest = min(max(retention, 2 * _FIRST_STEP), _WEEK)
+    growth = (oldest / _FIRST_STEP) ** (1 / (steps - 1))
+    return [_FIRST_STEP * growth**step for step in range(steps)]
+
+
+def topics_of(query: Query) -> frozenset[str]:
+    """The topics that a query reads, by its last batch; it may be over."""
+    return frozenset(
+        topic for lag in query.lags.values() if lag.kind == "kafka" for topic in lag.topics
+    )

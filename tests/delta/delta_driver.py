@@ -1,0 +1,63 @@
+"""A Delta-to-Delta query, slow enough to be killed in the middle of a batch.
+
+python delta_driver.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from harness import build_session
+from stage import ROOT
+
+FILES, ROWS = 6, 40  # one file a batch
+
+
+def delta_session():
+    """A Spark with Delta."""
+    jars = sorted((ROOT / ".programs" / "jars" / "delta-4").glob("*.jar"))
+    assert jars, "Delta's jars are not here; `make setup-integration` brings them"
+    session = build_session(
+        "delta-tests",
+        **{
+            "spark.jars": ",".join(map(str, jars)),
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "1",
+        },
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def write_source(spark, folder):
+    """A table of so many versions, a file each."""
+    for number in range(FILES):
+        rows = spark.range(number * ROWS, (number + 1) * ROWS, 1, 1)
+        rows.write.format("delta").mode("append").save(str(folder / "source"))
+
+
+def start_query(spark, folder, *, seconds_a_row=0.0, **trigger):
+    """Copy the table, one file a batch."""
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+    def wait(number):
+        time.sleep(seconds_a_row)
+        return number
+
+    reader = spark.readStream.format("delta").option("maxFilesPerTrigger", 1)
+    rows = reader.load(str(folder / "source"))
+    if seconds_a_row:
+        rows = rows.select(F.udf(wait, "long")("id").alias("id"))
+    writer = rows.writeStream.queryName("copy").format("delta")
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(**trigger).start(str(folder / "target"))
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    driver = delta_session()
+    write_source(driver, place)
+    start_query(driver, place, seconds_a_row=0.05, processingTime="0 seconds").awaitTermination()
