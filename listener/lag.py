@@ -190,7 +190,7 @@ def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
         if key in mine or (not lag.fixed and key[0] in end.frame.topics)
     }
     if history is not None and look.at <= history.newest.at:
-        return _reach_back(lag, history, latest, look.at)
+        return _look_back(lag, history, latest, look.at)
     like = history.frame if history else end.frame
     seen = msgspec.structs.replace(
         lag,
@@ -205,12 +205,12 @@ def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
     return _measure(_observe(seen, marks, look.at, _CLOSE))
 
 
-def _reach_back(lag: SourceLag, history: History, latest: Positions, at: float) -> SourceLag:
-    """A look at the past: the history begins there, if all its partitions were known then."""
+def _look_back(lag: SourceLag, history: History, latest: Positions, at: float) -> SourceLag:
+    """A look at the past, if all partitions were known then."""
     marks = marks_of(latest, history.frame)
     if marks is None or marks.frame is not history.frame:
         return lag
-    longer = history.reach_back(at, marks.values)
+    longer = history.insert(at, marks.values)
     return lag if longer is history else _measure(msgspec.structs.replace(lag, history=longer))
 
 
