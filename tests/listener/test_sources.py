@@ -58,6 +58,19 @@ def test_sources_that_dont_count_rows_degrade_to_unknown(description, offset):
     assert source.backlog is None
 
 
+def test_source_written_in_python_may_speak_as_kafka_does():
+    """Its author decides what offsets are; in Kafka's form they count rows."""
+    package = "org.apache.spark.sql.execution.datasources.v2.python"
+    source = _source(
+        description=f"{package}.PythonMicroBatchStreamWithAdmissionControl@4f0e94bd",
+        endOffset={"clicks": {"0": 5}},
+        latestOffset={"clicks": {"0": 9}},
+    )
+    assert (source.label, source.backlog) == ("0-python", 4)
+    odd = _source(description=f"{package}.PythonMicroBatchStream@1", endOffset={"at": 5})
+    assert (odd.label, odd.backlog) == ("0-python", None)
+
+
 def test_delta_counts_versions():
     """An index below 0 says that nothing of that version was read yet."""
     begun = {"sourceVersion": 1, "reservoirId": "x", "reservoirVersion": 5, "index": 3}
