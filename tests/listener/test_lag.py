@@ -320,6 +320,54 @@ def test_clock_set_back_begins_anew():
     assert reader.lag.resets == 0
 
 
+OPERATIONS = ("batch", "throttled", "probe", "add", "renew", "drop", "stop")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(OPERATIONS), max_size=25))
+def test_whatever_happens_to_a_topic(operations):
+    """Right after a look the backlog is the broker's, partition by partition, or absent."""
+    reader = Reader(Broker({("t0", "0"): steady(10, 2000), ("t1", "0"): steady(3, 2000)}))
+    reader.batch(T0 + 1, 0.2)
+    now, resets = T0 + 1, 0
+    for number, operation in enumerate(operations):
+        now += 7
+        rows = reader.broker.rows
+        if operation == "add":
+            rows["t0", str(number + 1)] = steady(5, 2000, begin=now - T0)
+        elif operation == "renew":
+            begin = now - T0
+            reader.broker.rows = {
+                key: steady(2, 2000, begin=begin) if key[0] == "t0" else times
+                for key, times in rows.items()
+            }
+            resets += 1
+        elif operation == "drop":
+            rows.pop(("t1", "0"), None)
+            reader.read.pop(("t1", "0"), None)
+        elif operation == "stop":
+            reader.broker.rows = {k: [t for t in v if t <= now] for k, v in rows.items()}
+        elif operation == "probe":
+            reader.probe(now, topics=frozenset({"t0", "t1"}))
+            _agree(reader, now)
+        else:
+            latest = reader.broker.latest(now)
+            reader.read = {k: min(n, latest[k]) for k, n in reader.read.items() if k in latest}
+            reader.batch(now, 0.2, limit=20 if operation == "throttled" else None)
+    assert reader.lag.resets <= resets
+
+
+def _agree(reader: Reader, now: float) -> None:
+    latest = reader.broker.latest(now)
+    waits = {key: rows - reader.read.get(key, 0) for key, rows in latest.items()}
+    if reader.lag.backlogs is not None:
+        assert reader.lag.backlogs.by_key() == waits
+    else:
+        assert min(waits.values(), default=-1) < 0  # made anew: what was read is not there
+    if any(waits.values()):
+        assert reader.lag.seconds(now) != 0.0
+
+
 # ---- retention --------------------------------------------------------------------------------
 
 
