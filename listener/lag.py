@@ -224,17 +224,16 @@ def _observe(lag: SourceLag, latest: Marks, at: float, close: float) -> SourceLa
         return msgspec.structs.replace(lag, history=begin(latest, at))
     if at < history.newest.at:
         return lag
-    if latest.frame is not history.frame:
-        lag, history = _reframe(lag, history, latest)
-    if history is None or history.went_back(latest.values):
-        if (
-            history is not None and at - history.newest.at < close
-        ):  # the answers overtook each other
-            return lag
-        return msgspec.structs.replace(
-            lag, history=begin(latest, at), resets=lag.resets + 1, commits=()
-        )
-    return msgspec.structs.replace(lag, history=history.add(at, latest.values))
+    counted, known = lag, history if latest.frame is history.frame else None
+    if known is None:
+        counted, known = _reframe(lag, history, latest)
+    if known is not None and not known.went_back(latest.values):
+        return msgspec.structs.replace(counted, history=known.add(at, latest.values))
+    if at - history.newest.at < close:  # the answers overtook each other
+        return lag
+    return msgspec.structs.replace(
+        counted, history=begin(latest, at), resets=lag.resets + 1, commits=()
+    )
 
 
 def _reframe(lag: SourceLag, history: History, latest: Marks) -> tuple[SourceLag, History | None]:
