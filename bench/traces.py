@@ -175,7 +175,7 @@ def start_spark():
     return spark
 
 
-def start_queries(spark, folder: str) -> list:
+def start_queries(spark, folder: str, count: int = QUERIES) -> list:
     return [
         spark.readStream.format("rate")
         .option("rowsPerSecond", 10)
@@ -186,7 +186,7 @@ def start_queries(spark, folder: str) -> list:
         .option("checkpointLocation", f"{folder}/{number}")
         .trigger(processingTime="1 second")
         .start()
-        for number in range(QUERIES)
+        for number in range(count)
     ]
 
 
@@ -281,7 +281,7 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
-def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
+def bench_outage(pairs: int = 40, seconds: float = 2.5, count: int = 6) -> None:
     """The collector lives and dies in turns, then is dead for a whole minute; batches are timed."""
     from streamgauge import TelemetryListener
 
@@ -295,7 +295,7 @@ def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
         listener = TelemetryListener(**SETTINGS, exporters=[noted])
         spark.streams.addListener(listener)
         agent = listener._agent
-        queries = start_queries(spark, folder)
+        queries = start_queries(spark, folder, count)
         time.sleep(25)  # warm up
         found = {True: [], False: []}
         for turn in range(pairs * 2):
@@ -306,7 +306,7 @@ def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
             else:
                 sink.kill()
             noted.seconds = []
-            wait_for_events(noted.seconds, seconds)
+            wait_for_events(noted.seconds, seconds, 2 * count)
             found[alive].append(statistics.median(noted.seconds))
         sink.kill()
         before, most, begun = resident_mb(), 0.0, dict(agent.stats.of("spans"))
@@ -331,12 +331,13 @@ def bench_outage(pairs: int = 30, seconds: float = 3.0) -> None:
         1.05,
         median=ratio[1],
         low=ratio[0],
+        queries=count,
         pairs=pairs,
         seconds=seconds,
         batch_ms_alive=statistics.median(found[True]) * 1e3,
         batch_ms_dead=statistics.median(found[False]) * 1e3,
     )
-    made = noted.spans + QUERIES  # and a start each
+    made = noted.spans + count  # and a start each
     report(
         "spans that were made and not counted",
         abs(made - sum(counted.values())),

@@ -190,7 +190,7 @@ def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
         if key in mine or (not lag.fixed and key[0] in end.frame.topics)
     }
     if history is not None and look.at <= history.newest.at:
-        return _reach_back(lag, history, latest, look.at)
+        return _look_back(lag, history, latest, look.at)
     like = history.frame if history else end.frame
     seen = msgspec.structs.replace(
         lag,
@@ -205,12 +205,12 @@ def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
     return _measure(_observe(seen, marks, look.at, _CLOSE))
 
 
-def _reach_back(lag: SourceLag, history: History, latest: Positions, at: float) -> SourceLag:
-    """A look at the past: the history begins there, if all its partitions were known then."""
+def _look_back(lag: SourceLag, history: History, latest: Positions, at: float) -> SourceLag:
+    """A look at the past, if all partitions were known then."""
     marks = marks_of(latest, history.frame)
     if marks is None or marks.frame is not history.frame:
         return lag
-    longer = history.reach_back(at, marks.values)
+    longer = history.insert(at, marks.values)
     return lag if longer is history else _measure(msgspec.structs.replace(lag, history=longer))
 
 
@@ -224,17 +224,16 @@ def _observe(lag: SourceLag, latest: Marks, at: float, close: float) -> SourceLa
         return msgspec.structs.replace(lag, history=begin(latest, at))
     if at < history.newest.at:
         return lag
-    if latest.frame is not history.frame:
-        lag, history = _reframe(lag, history, latest)
-    if history is None or history.went_back(latest.values):
-        if (
-            history is not None and at - history.newest.at < close
-        ):  # the answers overtook each other
-            return lag
-        return msgspec.structs.replace(
-            lag, history=begin(latest, at), resets=lag.resets + 1, commits=()
-        )
-    return msgspec.structs.replace(lag, history=history.add(at, latest.values))
+    counted, known = lag, history if latest.frame is history.frame else None
+    if known is None:
+        counted, known = _reframe(lag, history, latest)
+    if known is not None and not known.went_back(latest.values):
+        return msgspec.structs.replace(counted, history=known.add(at, latest.values))
+    if at - history.newest.at < close:  # the answers overtook each other
+        return lag
+    return msgspec.structs.replace(
+        counted, history=begin(latest, at), resets=lag.resets + 1, commits=()
+    )
 
 
 def _reframe(lag: SourceLag, history: History, latest: Marks) -> tuple[SourceLag, History | None]:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grafana" / "previe
 
 from browser import browse
 from preview import Preview, read_boards
-from recording import PLACE, load, replay
+from recording import PLACE, SCALE, load, replay
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH = 1600
@@ -25,7 +25,7 @@ WIDTH = 1600
 CHOSEN = {
     "streamgauge-query": {"query": "clicks"},
     "streamgauge-state": {"query": "orders|sessions"},
-    "streamgauge-sources": {"query": "clicks|payments"},
+    "streamgauge-sources": {"query": "clicks"},
     "streamgauge-checkpoint": {"query": "orders"},
     "streamgauge-regressions": {"query": "orders"},
     "streamgauge-slo": {"query": "exports"},
@@ -51,7 +51,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with replay(recording, folder / "prometheus") as prometheus:
-            preview = Preview(prometheus.url, recording.begin, recording.end)
+            times = (recording.begin, recording.end)
+            preview = Preview(prometheus.url, *times, time_scale=SCALE)
             for uid, board in read_boards().items():
                 page = folder / f"{uid}.html"
                 text = preview.page(board, CHOSEN.get(uid, {}))

@@ -59,7 +59,9 @@ def gateway():
 
     def start(port=None):
         port = port or free_port()
+        # Debian's own keeps what it got on disk, for the next test to find, unless told not to.
         command = [program("pushgateway"), f"--web.listen-address=127.0.0.1:{port}"]
+        command.append("--persistence.file=")
         running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: _ready(url), 20, "the gateway")

@@ -9,29 +9,39 @@ import pytest
 from stage import ROOT
 
 UV = Path(sys.executable).with_name("uv")
+SHIPPED = (
+    "cli.py",
+    "exporters/live.html",
+    "exporters/prometheus.py",
+    "grafana/alerts/rules/streamgauge.prometheusrule.yml",
+    "grafana/alerts/rules/streamgauge.rules.yml",
+    "grafana/dashboards/files/provisioning/datasources/streamgauge-tempo.yml",
+    "listener/bridge.py",
+    "py.typed",
+)
+GENERIC = ("listener", "exporters", "checkpoint", "grafana", "tests", "bench", "docker", "scripts")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from the sdist as an index would."""
+    """The wheel as `make wheel` builds it, from the sdist as an index would, and checks it."""
     out = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--installer", "uv", "--outdir", str(out), str(ROOT)],
-        check=True,
-        capture_output=True,
-        timeout=110,
-    )
+    done = subprocess.run(
+        ["make", "--silent", "wheel", f"DIST={out}", f"PYTHON={sys.executable}"],
+        check=False, cwd=ROOT, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2, "twine looks at the sdist and at the wheel"
     (found,) = out.glob("*.whl")
     return found
 
 
 def test_wheel_holds_one_top_level_module(wheel):
-    """Nothing generic such as `listener` becomes importable on a user's cluster."""
+    """Code, types, rules, dashboards and the live page, all inside `streamgauge`."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"streamgauge"}
-    for part in ("listener/bridge.py", "exporters/prometheus.py", "py.typed", "cli.py"):
-        assert f"streamgauge/{part}" in names
+    assert not {f"streamgauge/{part}" for part in SHIPPED} - set(names)
     assert len(names) == len(set(names))
 
 
@@ -43,41 +53,51 @@ def test_wheel_holds_the_dashboards_and_not_their_preview(wheel):
     assert not any("preview" in name or "node_modules" in name for name in names)
 
 
-def test_wheel_installs_and_imports_alone(wheel, tmp_path):
-    """In an environment of its own: one module, the command, and no need for Spark."""
-    target = tmp_path / "site"
-    subprocess.run(
-        [
-            str(UV),
-            "pip",
-            "install",
-            "--python",
-            sys.executable,
-            "--target",
-            str(target),
-            str(wheel),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=110,
-    )
-    files = [
-        p for p in target.iterdir() if p.name.startswith(("streamgauge", "listener", "exporters"))
-    ]
-    assert sorted(p.name.partition("-")[0] for p in files) == ["streamgauge", "streamgauge"]
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """An environment that holds the wheel, what it needs, and nothing else."""
+    home = tmp_path_factory.mktemp("installed")
+    for command in (
+        ["venv", "--quiet", "--clear", "--python", sys.executable, str(home)],
+        ["pip", "install", "--quiet", "--python", str(home), str(wheel)],
+    ):
+        subprocess.run([str(UV), *command], check=True, capture_output=True, timeout=110)
+    return home / "bin"
+
+
+def test_installed_wheel_needs_no_spark_and_says_how_to_get_one(installed):
+    """One module and the command; importing what needs PySpark gives the command that brings it."""
     code = (
         "import streamgauge, sys; from streamgauge.cli import main; main(['version']);"
         "assert 'pyspark' not in sys.modules; assert 'opentelemetry' not in sys.modules;"
         "from streamgauge import TelemetryListener"
     )
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(target)!r}); {code}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(installed / "python", "-c", code)
     assert done.stdout == "streamgauge 0.1.0\n"
     assert "pip install 'streamgauge[spark]'" in done.stderr
+    assert run(installed / "streamgauge", "version").stdout == "streamgauge 0.1.0\n"
+
+
+def test_installed_wheel_makes_nothing_generic_importable(installed):
+    """A user's own `listener` or `exporters` on the cluster stays theirs."""
+    code = f"import importlib.util as u; print([n for n in {GENERIC!r} if u.find_spec(n)])"
+    assert run(installed / "python", "-c", code).stdout == "[]\n"
+
+
+def test_installed_wheel_exports_rules_and_dashboards(installed, tmp_path):
+    """The files are where the commands look for them outside a checkout too."""
+    run(installed / "streamgauge", "rules", "export", tmp_path, check=True)
+    run(installed / "streamgauge", "dashboards", "export", tmp_path, check=True)
+    assert (tmp_path / "streamgauge.rules.yml").stat().st_size > 10_000
+    assert len(list(tmp_path.glob("*.json"))) == 8
+
+
+def run(*command, check=False):
+    """Run a command away from the checkout."""
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd="/", capture_output=True, text=True, check=check, timeout=60,
+    )  # fmt: skip
 
 
 def test_generated_docs_have_not_drifted():

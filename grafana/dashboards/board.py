@@ -72,7 +72,7 @@ class Panel:
     minimum: float | None = 0
     maximum: float | None = None
     decimals: int | None = None
-    log: bool = False
+    log: bool = False  # a scale on which a line and its forecast can both be read
     legend: Literal["list", "table", "none"] = "list"
     mappings: dict[str, tuple[str, str]] = field(default_factory=dict)  # value: (text, colour)
     overrides: tuple[Override, ...] = ()

@@ -114,7 +114,7 @@ _NOW = (
         _NO_QUERY,
         Target(best("max", "query_data_available"), "data", instant=True),
         alerts=("CommitsStalled",),
-        mappings={"0": ("no", BLUE), "1": ("yes", GREEN)},
+        mappings={"0": ("no", GREY), "1": ("yes", BLUE)},
     ),
     _fact(
         f"Starts in {window('restart_window')}",

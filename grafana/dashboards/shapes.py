@@ -64,6 +64,9 @@ def _timeseries(builder: Any, panel: Panel) -> Any:
         builder = builder.stacking(
             common.StackingConfig().mode(common_model.StackingMode.NORMAL).group("A")
         )
+    if panel.log:
+        scale = common.ScaleDistributionConfig().type(common_model.ScaleDistribution.LOG)
+        builder = builder.scale_distribution(scale.log(10))
     if panel.line:
         style = common.GraphThresholdsStyleConfig()
         builder = builder.thresholds_style(style.mode(common_model.GraphThresholdsStyleMode.DASHED))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED, limit
 from .promql import ON, QUERY, best, increase, knob, rate, recorded, series, window
-from .query import DRAIN_TIME, PHASE_COLOURS, ROWS
+from .query import PHASE_COLOURS, ROWS
 
 _TELLS = "the source tells how far it is: Kafka, or another that reports its latest offset"
 _SILENT = "The source does not say how many rows wait (files and sockets don't)."
+_PROBED = "the probe looks at the source itself"
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
 _READING = "latest_offset|get_offset|get_batch|wal_commit"
 
@@ -17,6 +18,107 @@ def _phases(phases: str) -> str:
     spent = rate("phase_duration_seconds_total", f'phase=~"{phases}"', by="phase")
     return f"{spent}\n/ {ON} group_left () ({_BATCHES} > 0)"
 
+
+_MEAN = "({backlog} / on ({by}) {partitions} > 0)".format(
+    backlog=best("max", "source_backlog_rows", by="source"),
+    partitions=best("max", "source_partitions", by="source"),
+    by=f"{QUERY}, source",
+)
+
+BEHIND = Row(
+    "How far behind",
+    (
+        Panel(
+            "Lag",
+            "timeseries",
+            "s",
+            "Age of the oldest row that was not read. Bad is growth, and what comes near the retention.",
+            "The source does not say how many rows wait, or its oldest row is from before the agent's"
+            " first look.",
+            (Target(best("max", "source_lag_seconds", by="source"), "{{source}}"),),
+            alerts=("FallingBehind", "RetentionRisk"),
+            condition=_TELLS,
+            width=8,
+        ),
+        Panel(
+            "Time until it is drained",
+            "timeseries",
+            "s",
+            "At the pace of the last batches, less what comes in. Bad is a line that ends while rows"
+            " wait: at this pace they will never be read.",
+            "Nothing is known of what waits, or more comes in than is read.",
+            (Target(best("max", "source_drain_seconds", by="source"), "{{source}}"),),
+            alerts=("FallingBehind",),
+            condition="the source tells how far it is, and less comes in than is read",
+            width=8,
+        ),
+        Panel(
+            "Time until retention deletes unread rows",
+            "timeseries",
+            "s",
+            "Bad is less than half of the retention; at 0 rows are lost.",
+            "The probe is off, the source keeps its rows for ever, or the age of its oldest row is not known.",
+            (Target(best("min", "source_retention_headroom_seconds", by="source"), "{{source}}"),),
+            alerts=("RetentionRisk",),
+            condition=_PROBED,
+            width=8,
+        ),
+        Panel(
+            "Backlog by partition",
+            "timeseries",
+            "short",
+            "Rows that wait in the partitions furthest behind. Bad is one that grows while the others don't.",
+            _SILENT,
+            (
+                Target(
+                    f"topk(10, {best('max', 'source_partition_backlog_rows', by='source, topic, partition')})",
+                    "{{topic}} {{partition}}",
+                ),
+            ),
+            alerts=("FallingBehind",),
+            condition=_TELLS,
+            axis="rows",
+            width=8,
+        ),
+        Panel(
+            "Skew between partitions",
+            "timeseries",
+            "short",
+            "The largest backlog of a partition over the mean: 1 is even. Bad is a number near that of the"
+            " partitions: one of them has it all.",
+            "No row waits, or the source has no partitions.",
+            (
+                Target(
+                    best("max", "source_partition_backlog_max_rows", by="source")
+                    + f"\n/ on ({QUERY}, source) {_MEAN}",
+                    "{{source}}",
+                ),
+            ),
+            alerts=("FallingBehind",),
+            condition=_TELLS,
+            axis="times the mean",
+            width=8,
+        ),
+        Panel(
+            "Partitions that changed or stand still",
+            "timeseries",
+            "short",
+            "Bad is one that has rows and gives none, one that is gone, and offsets that went backwards: a"
+            " topic was made anew.",
+            "The source has no partitions.",
+            (
+                Target(best("max", "source_partitions_stalled", by="source"), "stalled"),
+                Target(increase("source_partitions_added_total", by="source"), "added"),
+                Target(increase("source_partitions_removed_total", by="source"), "gone"),
+                Target(increase("source_offset_resets_total", by="source"), "made anew"),
+            ),
+            alerts=("SourceNotAdvancing",),
+            condition=_TELLS,
+            axis="partitions",
+            width=8,
+        ),
+    ),
+)
 
 SOURCES = Board(
     "sources",
@@ -71,7 +173,19 @@ SOURCES = Board(
                     minimum=None,
                     steps=((None, GREEN), (0, ORANGE)),
                 ),
-                Panel(**{**DRAIN_TIME.__dict__, "width": 8}),
+                Panel(
+                    "Cut short by its limit",
+                    "state-timeline",
+                    "short",
+                    "Whether the last batch read less than there was (maxOffsetsPerTrigger). Bad is always:"
+                    " the limit is what holds the query back.",
+                    _SILENT,
+                    (Target(best("max", "source_rate_limited", by="source"), "{{source}}"),),
+                    alerts=("FallingBehind",),
+                    condition=_TELLS,
+                    width=8,
+                    mappings={"0": ("read all", GREEN), "1": ("cut short", ORANGE)},
+                ),
                 Panel(
                     "Time to find and plan the rows of a batch",
                     "timeseries",
@@ -94,10 +208,11 @@ SOURCES = Board(
                     "The query was not looked at in this time range.",
                     (Target(best("max", "query_data_available"), "{{query}}"),),
                     alerts=("CommitsStalled",),
-                    mappings={"0": ("nothing waits", BLUE), "1": ("data waits", GREEN)},
+                    mappings={"0": ("nothing waits", GREY), "1": ("data waits", BLUE)},
                 ),
             ),
         ),
+        BEHIND,
         Row(
             "Sink",
             (

@@ -81,8 +81,10 @@ STATE_BOARD = Board(
                     ),
                     alerts=("StateBloat", "StateNotEvicting"),
                     axis="rows",
-                    steps=((None, BLUE), (knob("state_rows"), ORANGE)),
+                    steps=((None, BLUE), (knob("state_rows"), RED)),
                     line=True,
+                    log=True,
+                    minimum=None,
                     overrides=(_IN_A_DAY,),
                 ),
                 _state(
@@ -100,6 +102,8 @@ STATE_BOARD = Board(
                     alerts=("StateBloat",),
                     steps=((None, BLUE), (knob("state_limit_bytes"), RED)),
                     line=True,
+                    log=True,
+                    minimum=None,
                     overrides=(_IN_A_DAY,),
                 ),
                 _state(
@@ -115,10 +119,6 @@ STATE_BOARD = Board(
                     alerts=("StateNotEvicting",),
                     axis="rows/s",
                     width=8,
-                    overrides=(
-                        Override("updated$", (("color", BLUE),)),
-                        Override("removed$", (("color", GREEN),)),
-                    ),
                 ),
                 _state(
                     "Commit time of one store",
@@ -149,11 +149,6 @@ STATE_BOARD = Board(
                     ),
                     alerts=("StateCommitSlow",),
                     width=8,
-                    overrides=(
-                        Override("update$", (("color", BLUE),)),
-                        Override("remove$", (("color", GREEN),)),
-                        Override("commit$", (("color", ORANGE),)),
-                    ),
                 ),
             ),
         ),

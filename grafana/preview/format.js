@@ -17,15 +17,20 @@ function scaled(value, base, names, decimals) {
   return round(value, step || decimals === undefined ? undefined : decimals) + names[step];
 }
 
+function many(value, word) {
+  const shown = round(value);
+  return shown + " " + word + (shown === "1" ? "" : "s");
+}
+
 function seconds(value, decimals) {
   const size = Math.abs(value);
   if (size === 0) return "0 s";
   if (size < 1e-3) return round(value * 1e6) + " µs";
   if (size < 1) return round(value * 1e3, decimals) + " ms";
   if (size < 60) return round(value, decimals) + " s";
-  if (size < 3600) return round(value / 60) + " mins";
-  if (size < 86400) return round(value / 3600) + " hours";
-  return round(value / 86400) + " days";
+  if (size < 3600) return many(value / 60, "min");
+  if (size < 86400) return many(value / 3600, "hour");
+  return many(value / 86400, "day");
 }
 
 const UNITS = {

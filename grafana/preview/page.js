@@ -231,7 +231,9 @@ function blend(colour, opacity, solid) {
 function draw(panel, plot, times, series) {
   const { min, max, unit, decimals, thresholds } = panel.fieldConfig.defaults;
   const custom = panel.fieldConfig.defaults.custom || {};
+  const log = (custom.scaleDistribution || {}).type === "log";
   const range = (_, low, high) => {
+    if (log) return [10 ** Math.floor(Math.log10(low || 1)), 10 ** Math.ceil(Math.log10(high || 10))];
     const bottom = min !== undefined ? Math.min(min, low ?? min) : low ?? 0;
     const top = max !== undefined ? max : high || 1;
     const span = top - bottom || Math.abs(top) || 1;
@@ -245,15 +247,15 @@ function draw(panel, plot, times, series) {
       height: plot.clientHeight,
       legend: { show: false },
       cursor: { show: false },
-      scales: { x: { time: true, range: () => [DATA.begin, DATA.end] }, y: { range } },
+      scales: { x: { time: true, range: () => [DATA.begin, DATA.end] }, y: { range, distr: log ? 3 : 1 } },
       axes: [
         { ...axis, size: 26 },
-        { ...axis, size: 80, values: (_, splits) => splits.map((value) => format(value, unit, decimals)), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
+        { ...axis, size: 80, values: (_, splits) => splits.map((value) => (value === null ? "" : format(value, unit, decimals))), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
       ],
       series: [{}, ...series.map(lineOf)],
       hooks: { draw: [marks] },
     },
-    [times, ...series.map((one) => one.values)],
+    [times, ...series.map((one) => (log ? one.values.map((value) => (value > 0 ? value : null)) : one.values))],
     plot,
   );
 }

@@ -32,8 +32,11 @@ class PreviewError(Exception):
 class Preview:
     """One look at a Prometheus: where it is, and from when to when."""
 
-    def __init__(self, url: str, begin: float, end: float, rate_interval: float = 20) -> None:
-        self.url, self.begin, self.end = url, begin, end
+    def __init__(
+        self, url: str, begin: float, end: float, rate_interval: float = 20, time_scale: float = 1
+    ) -> None:
+        """With `time_scale`, limits in seconds are those of rules that ran so much faster."""
+        self.url, self.begin, self.end, self.time_scale = url, begin, end, time_scale
         self.step = max(1, round((end - begin) / POINTS))
         self._own = {
             "__rate_interval": f"{rate_interval:g}s",
@@ -100,6 +103,8 @@ class Preview:
 
     def page(self, board: dict[str, Any], variables: dict[str, str]) -> str:
         """The whole page of a board: it needs no other file and no server."""
+        for panel in board["panels"]:
+            _scale_limits(panel, self.time_scale)
         panels = [panel for panel in board["panels"] if _asks_prometheus(panel)]
         data = {
             "board": board,
@@ -126,6 +131,17 @@ class Preview:
 def _asks_prometheus(panel: dict[str, Any]) -> bool:
     """Rows ask nothing, and what asks a trace store is not drawn: there is none in a recording."""
     return bool(panel["type"] != "row" and panel["datasource"]["type"] == "prometheus")
+
+
+def _scale_limits(panel: dict[str, Any], by: float) -> None:
+    """Multiply the thresholds of what is measured in seconds, those of a table's columns too."""
+    config = panel.get("fieldConfig", {"defaults": {}, "overrides": []})
+    fields = [config["defaults"]]
+    fields += [{one["id"]: one["value"] for one in o["properties"]} for o in config["overrides"]]
+    for field in fields:
+        if field.get("unit") == "s":
+            for step in field.get("thresholds", {}).get("steps", []):
+                step["value"] = step["value"] and step["value"] * by
 
 
 def _html(data: dict[str, Any]) -> str:

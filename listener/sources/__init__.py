@@ -13,7 +13,7 @@ import msgspec
 
 from streamgauge.listener.kinds import class_name
 
-from . import delta, file, kafka, rate, rate_micro_batch, unknown
+from . import delta, file, kafka, python, rate, rate_micro_batch, unknown
 from .marks import Marks
 from .reader import Reader
 
@@ -24,6 +24,7 @@ _READERS = (
     rate.READER,
     rate_micro_batch.READER,
     delta.READER,
+    python.READER,
     *unknown.NAMED,
 )
 _LONGEST = 64 * 1024  # characters of an offset that is worth remembering

@@ -6,7 +6,7 @@ the last minute is known to the second and the last day to the hour. Pure; time 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from operator import gt, lt
 from typing import NamedTuple
 
@@ -50,15 +50,22 @@ class History(NamedTuple):
     def add(self, at: float, values: Values) -> History:
         """One more point, in this frame, after all others; in the place of one of the same time."""
         before = self.points[:-1] if at == self.newest.at else self.points
-        points = (*before, _point(self.frame, at, values))
-        most = max(_FEWEST, min(_POINTS, _NUMBERS // max(1, len(values))))
-        return History(self.frame, _thin(points) if len(points) > most else points)
+        return self._with((*before, _point(self.frame, at, values)))
 
-    def reach_back(self, at: float, values: Values) -> History:
-        """One more point before all others; unchanged when it does not fit them."""
-        if at >= self.points[0].at or any(map(gt, values, self.points[0].values)):
+    def insert(self, at: float, values: Values) -> History:
+        """One more point before the newest; unchanged when it does not fit between its neighbours."""
+        index = bisect_left(self.points, at, key=lambda point: point.at)
+        later = self.points[index]
+        if later.at == at or any(map(gt, values, later.values)):
             return self
-        return History(self.frame, (_point(self.frame, at, values), *self.points))
+        if index and any(map(lt, values, self.points[index - 1].values)):
+            return self
+        new = _point(self.frame, at, values)
+        return self._with((*self.points[:index], new, *self.points[index:]))
+
+    def _with(self, points: tuple[Point, ...]) -> History:
+        most = max(_FEWEST, min(_POINTS, _NUMBERS // max(1, len(self.frame.keys))))
+        return History(self.frame, _thin(points) if len(points) > most else points)
 
     def move(self, frame: Frame, latest: Marks) -> History:
         """The same points for other partitions, as `latest` has them now.

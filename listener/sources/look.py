@@ -4,8 +4,8 @@ The seam of the probe: a timer puts one on the inbox (`Item("look", SourceLook(â
 query that reads these topics is measured anew, whether it runs, hangs or has ended. A whole answer or
 none: a partition that is missing counts as gone.
 
-A look may lie in the past: Kafka's offsets for a time are what `latest` was then. One before all that
-the agent has seen lengthens its history, so that rows from before its start get an age.
+A look may lie in the past: Kafka's offsets for a time are what `latest` was then. It lengthens the
+agent's history, so that rows from before its start get an age.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Marks(NamedTuple):
 
 
 _frames: dict[tuple[tuple[str, int], ...], list[Frame]] = {}  # by topics and their sizes
-_MOST_SHAPES, _MOST_ALIKE = 256, 8
+_MOST_SHAPES, _MOST_ALIKE = 256, 4
 
 
 def _find_frame(names: Iterable[str], partitions: list[list[str]]) -> Frame:

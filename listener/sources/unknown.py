@@ -11,5 +11,4 @@ from .reader import Reader
 NAMED = (  # those that have a name in labels all the same
     Reader(kind="memory", beginnings=("MemoryStream[", "ContinuousMemoryStream[")),
     Reader(kind="socket", beginnings=("TextSocketV2[",)),
-    Reader(kind="python", beginnings=("PythonStreamingSource",)),
 )

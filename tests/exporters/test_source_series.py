@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 from known_broker import T0, Broker, Reader, steady
 from prometheus_client import CollectorRegistry, generate_latest
-from stage import page, value
+from stage import Life, feed, page, value, wait_for
 
 from streamgauge.config import make_config
 from streamgauge.exporters.prometheus import PrometheusExporter
 from streamgauge.listener.decoder import decode
+from streamgauge.listener.inbox import Item
+from streamgauge.listener.sources.look import SourceLook
 from streamgauge.listener.stats import Stats
 
 KEYS = [(f"t{t}", str(p)) for t in range(3) for p in range(8)]
@@ -167,3 +171,27 @@ def test_delta_source_in_versions_files_and_bytes():
     assert value(samples, "source_backlog_bytes", **one) == 2048
     for name in ("source_backlog_rows", "source_lag_seconds", "source_partitions"):
         assert value(samples, name, **one) is None
+
+
+def test_look_comes_through_the_inbox(agent):
+    """Put by any thread, it is on the page soon; the fleet's next event still finds its place."""
+    mine, life = agent(), Life("reader")
+    feed(mine, life.started(), life.progress())
+    at = time.time()
+    look = SourceLook(
+        kind="kafka",
+        topics=frozenset({"orders"}),
+        earliest={("orders", "0"): 0},
+        latest={("orders", "0"): 110},
+        retention={"orders": 3600.0},
+        at=at,
+    )
+    mine.inbox.put(Item("look", look, at))
+    wait_for(lambda: _backlog(mine) == 100, what="the look on the page")
+    feed(mine, life.progress())
+    assert _backlog(mine) == 90
+    assert value(page(mine), "source_rows_lost_total", query="reader") == 0
+
+
+def _backlog(agent):
+    return value(page(agent), "source_backlog_rows", query="reader")

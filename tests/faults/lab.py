@@ -34,7 +34,7 @@ from streamgauge.grafana.alerts.yamltext import dump
 
 SCRAPE = 0.5  # seconds
 SCALE = float(os.environ.get("FAULT_TIME_SCALE") or 1 / 60)  # larger on a machine that is busy
-FRESH = 3.0  # seconds: how old the output of the query `behind` may be
+FRESH = 2.0  # seconds: how old the output of the query `behind` may be
 RESULTS = ROOT / "artifacts" / "faults.jsonl"
 PREFIX = "SparkStream"
 

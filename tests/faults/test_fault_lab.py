@@ -205,8 +205,8 @@ def test_input_faster_than_processing_warns_and_pages_when_the_output_is_too_old
     commit on without a break; breaks of a second would be lost in the rule's steps of one, which are as
     long. The work is done by tasks, which finish one by one: a batch is slow and never looks hung.
     """
-    lab.begin("behind", batches=0, files=10, seconds_per_row=0.025, in_tasks=True)
-    lab.feeder.every, lab.feeder.rows = 0.2, 10
+    lab.begin("behind", files=6, batches=0, seconds_per_row=0.025, in_tasks=True)
+    lab.feeder.rows = 22  # 1.1 seconds of work each second, and what every batch costs by itself
     lab.wait_batches(1)
     lab.broken_at = time.time()
     result = Result("input faster than processing", ["FreshnessBudgetBurn"], ["FallingBehind"])

@@ -53,7 +53,7 @@ def _check_progress(event, raw):
     assert "@" not in event.sink.description
     for source, given_ in zip(event.sources, raw["sources"], strict=True):
         assert source.rows == given_["numInputRows"]
-        assert source.kind in {"file", "rate", "rate-micro-batch"}
+        assert source.kind in {"file", "kafka", "rate", "rate-micro-batch"}
     for operator, given_ in zip(event.operators, raw["stateOperators"], strict=True):
         assert operator.rows == given_["numRowsTotal"]
         assert operator.memory == given_["memoryUsedBytes"]

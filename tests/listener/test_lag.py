@@ -101,12 +101,15 @@ def test_looks_at_the_past_give_old_rows_their_age():
     reader.batch(T0 + 1000, 1.0, limit=500)
     reader.probe(T0 + 1005)
     assert reader.lag.seconds(T0 + 1006) is None
-    for ago in (10, 30, 60, 120, 300, 600, 900, 950):
+    for ago in (300, 10, 950, 900, 600, 120, 60, 30):
         reader.probe(T0 + 1000 - ago)
     assert check(reader, T0 + 1006) > 800
     assert reader.lag.history.newest.at == T0 + 1005
-    reader.probe(T0 + 500)  # in between: known well enough
-    assert len(reader.lag.history.points) == 10
+    before = reader.lag
+    reader.probe(T0 + 500, latest=dict.fromkeys(KEYS, 1))  # does not fit what came before
+    reader.probe(T0 + 500, latest=dict.fromkeys(KEYS, 10**6))
+    reader.probe(T0 + 400)  # is there already
+    assert reader.lag is before
 
 
 def test_drain_is_told_within_a_quarter():
@@ -217,6 +220,21 @@ def test_topic_made_anew_is_no_zero():
     assert reader.lag.resets == 1
 
 
+def test_order_of_partitions_means_nothing():
+    """Spark 3.5 writes them as its maps have them; another order is no other topic."""
+    reader = Reader(Broker({("t0", str(p)): steady(10 + p, 600) for p in range(4)}))
+    for n in range(8):
+        reader.batch(T0 + 10 + 5 * n, 1.0, limit=100)
+        reader.probe(T0 + 12 + 5 * n)
+        reader.broker.rows = dict(reversed(reader.broker.rows.items()))
+        reader.read = dict(sorted(reader.read.items(), reverse=n % 3 == 0))
+        latest = reader.broker.latest(T0 + 12 + 5 * n)
+        waits = {key: latest[key] - rows for key, rows in reader.read.items()}
+        assert reader.lag.backlogs.by_key() == waits
+        check(reader, T0 + 13 + 5 * n)
+    assert (reader.lag.added, reader.lag.removed, reader.lag.resets) == (0, 0, 0)
+
+
 def test_answers_that_overtake_each_other_are_no_reset():
     """A look within a second of Spark's own may show less."""
     reader = _two()
@@ -279,7 +297,7 @@ def test_look_at_other_topics_or_of_the_past_changes_nothing():
     reader = _two()
     before = reader.lag
     reader.probe(T0 + 90, topics=frozenset({"other"}))
-    reader.probe(T0 + 15)
+    reader.probe(T0 + 15.01)
     reader.probe(T0 + 90, kind="pulsar")
     assert reader.lag is before
 
@@ -315,6 +333,54 @@ def test_clock_set_back_begins_anew():
         reader.batch(T0 - 3560 + 5 * n, 1.0)
     assert reader.lag.backlog == 0
     assert reader.lag.resets == 0
+
+
+OPERATIONS = ("batch", "throttled", "probe", "add", "renew", "drop", "stop")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(OPERATIONS), max_size=25))
+def test_whatever_happens_to_a_topic(operations):
+    """Right after a look the backlog is the broker's, partition by partition, or absent."""
+    reader = Reader(Broker({("t0", "0"): steady(10, 2000), ("t1", "0"): steady(3, 2000)}))
+    reader.batch(T0 + 1, 0.2)
+    now, resets = T0 + 1, 0
+    for number, operation in enumerate(operations):
+        now += 7
+        rows = reader.broker.rows
+        if operation == "add":
+            rows["t0", str(number + 1)] = steady(5, 2000, begin=now - T0)
+        elif operation == "renew":
+            begin = now - T0
+            reader.broker.rows = {
+                key: steady(2, 2000, begin=begin) if key[0] == "t0" else times
+                for key, times in rows.items()
+            }
+            resets += 1
+        elif operation == "drop":
+            rows.pop(("t1", "0"), None)
+            reader.read.pop(("t1", "0"), None)
+        elif operation == "stop":
+            reader.broker.rows = {k: [t for t in v if t <= now] for k, v in rows.items()}
+        elif operation == "probe":
+            reader.probe(now, topics=frozenset({"t0", "t1"}))
+            _agree(reader, now)
+        else:
+            latest = reader.broker.latest(now)
+            reader.read = {k: min(n, latest[k]) for k, n in reader.read.items() if k in latest}
+            reader.batch(now, 0.2, limit=20 if operation == "throttled" else None)
+    assert reader.lag.resets <= resets
+
+
+def _agree(reader: Reader, now: float) -> None:
+    latest = reader.broker.latest(now)
+    waits = {key: rows - reader.read.get(key, 0) for key, rows in latest.items()}
+    if reader.lag.backlogs is not None:
+        assert reader.lag.backlogs.by_key() == waits
+    else:
+        assert min(waits.values(), default=-1) < 0  # made anew: what was read is not there
+    if any(waits.values()):
+        assert reader.lag.seconds(now) != 0.0
 
 
 # ---- retention --------------------------------------------------------------------------------

@@ -1,0 +1,99 @@
+"""What SECURITY.md says of the code, where no other test says it."""
+
+import json
+import stat
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client import CollectorRegistry, push_to_gateway
+from stage import ROOT, Life, feed, page
+
+SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+ROW = "[CAST_INVALID_INPUT] The value 'Ada Lovelace' of the type STRING can't be cast to BIGINT"
+
+
+def ask(address, path, method="GET"):
+    """The status that a request gets."""
+    request = urllib.request.Request(address + path, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+
+
+def test_server_takes_no_command(agent):
+    """It answers GET and HEAD, and refuses the rest on every path."""
+    served = agent(metrics_address="127.0.0.1:0")
+    for path in ("/", "/metrics", "/live.json", "/-/healthy"):
+        assert ask(served.address, path)[0] == 200
+        for method in ("POST", "PUT", "DELETE"):
+            assert ask(served.address, path, method)[0] == 405
+
+
+def test_healthy_says_nothing_of_queries(agent):
+    """A failed query answers 200: the probe would find nothing to mend."""
+    served = agent(metrics_address="127.0.0.1:0")
+    life = Life("orders")
+    feed(served, life.started(), life.terminated(exception=ROW))
+    assert ask(served.address, "/-/healthy")[0] == 200
+
+
+def test_values_of_rows_in_exceptions_are_not_masked(agent):
+    """The page warns of it, so it must be so; and the metrics page has no exception."""
+    served = agent(metrics_address="127.0.0.1:0")
+    life = Life("orders")
+    feed(served, life.started(), life.terminated(exception=ROW))
+    assert "Ada Lovelace" in ask(served.address, "/live.json")[1]
+    assert "Ada Lovelace" not in ask(served.address, "/metrics")[1]
+
+
+def test_settings_that_become_labels_are_published_as_they_are(agent):
+    """Whoever writes a secret into `team` publishes it."""
+    served = agent(team="token=abc123456", metrics_address="")
+    feed(served, Life("orders").started())
+    infos = [dict(pairs) for name, pairs in page(served) if name == "streamgauge_query_info"]
+    assert [info["team"] for info in infos] == ["token=abc123456"]
+
+
+def test_unusable_password_file_shuts_the_door(agent, tmp_path):
+    """The query runs on; nothing is served."""
+    closed = agent(
+        metrics_address="127.0.0.1:0",
+        metrics_tls_cert=str(tmp_path / "none.pem"),
+        metrics_auth_file=str(tmp_path / "none"),
+    )
+    feed(closed, Life("orders").started())
+    assert closed.address is None
+    assert closed.stats.of("errors")["server"] == 1
+
+
+def test_pushgateway_takes_no_password_from_the_address(gateway):
+    """As the page says: a user in the address is not understood, and nothing is pushed."""
+    address = gateway().replace("http://", "http://user:password@")
+    with pytest.raises(OSError, match=r"(?i)name|resolution|nodename"):
+        push_to_gateway(address, job="x", registry=CollectorRegistry(), timeout=5)
+
+
+def test_discovery_file_is_readable_for_prometheus(agent, tmp_path):
+    """Its mode is the umask's: Prometheus is another user; it holds an address and a name."""
+    place = tmp_path / "driver.json"
+    agent(metrics_address="127.0.0.1:0", sd_file=str(place))
+    assert stat.S_IMODE(place.stat().st_mode) & 0o400
+    (target,) = json.loads(place.read_text())
+    assert set(target) == {"targets", "labels"}
+    assert set(target["labels"]) <= {"spark_app", "__scheme__"}
+
+
+def test_page_names_every_door():
+    """Each setting that opens something is spoken of."""
+    doors = (
+        "metrics_address",
+        "metrics_tls_cert",
+        "metrics_auth_file",
+        "sd_file",
+        "pushgateway_url",
+    )
+    for door in (*doors, "traces", "flight_recorder_dir", "log_level"):
+        assert f"`{door}" in SECURITY, door
