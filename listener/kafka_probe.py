@@ -16,7 +16,10 @@ from .query import Query
 from .sources.look import SourceLook
 
 _LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
-_SHARE = 20  # a look may take one part in so many of the time
+_TICK = 0.5  # topics that are new are asked for so soon
+_SHARE = (
+    40  # this thread may have one part in so many of a processor; the client's own takes as much
+)
 _FIRST_STEP, _WEEK = 5.0, 7 * 86400.0  # how far back a first look reaches: from, and to at most
 _MOST_STEPS, _MOST_OFFSETS = 48, 20_000  # on the way
 
@@ -32,7 +35,7 @@ class Broker(Protocol):
 
 
 class KafkaProbe:
-    """Looks every few seconds; twice as seldom after each look that failed."""
+    """Looks every few seconds, and at new topics at once; twice as seldom after each failure."""
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class KafkaProbe:
         self._seconds = seconds
         self._failed = failed
         self._broker: Broker | None = None
+        self._asked: frozenset[str] = frozenset()
         self._known: frozenset[str] = frozenset()  # topics whose past was looked at
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="streamgauge-kafka", daemon=True)
@@ -62,20 +66,20 @@ class KafkaProbe:
         self._closed.set()
 
     def _run(self) -> None:
-        pause = self._seconds
-        while not self._closed.wait(pause):
-            began = time.monotonic()
-            if self.look():
-                pause = max(self._seconds, _SHARE * (time.monotonic() - began))
-            else:
-                pause *= 2
+        due, pause = 0.0, self._seconds
+        while not self._closed.wait(min(self._seconds, _TICK)):
+            topics = self._topics()
+            if time.monotonic() < due and topics <= self._asked:
+                continue
+            began = time.thread_time()
+            good = self.look()
+            pause = max(self._seconds, _SHARE * (time.thread_time() - began)) if good else pause * 2
             pause = min(pause, max(self._seconds, _LONGEST_PAUSE))
+            due = time.monotonic() + pause
 
     def look(self) -> bool:
         """One look at all topics that are read; whether it could be had. Never raises."""
-        topics = frozenset(
-            topic for query in self._queries().values() for topic in topics_of(query)
-        )
+        self._asked = topics = self._topics()
         if not topics:  # nobody reads Kafka: nobody is connected to
             return True
         try:
@@ -90,6 +94,9 @@ class KafkaProbe:
             self._failed(error)
             return False
         return True
+
+    def _topics(self) -> frozenset[str]:
+        return frozenset(t for query in self._queries().values() for t in topics_of(query))
 
     def _look_back(self, broker: Broker, seen: SourceLook) -> None:
         """Where topics ended before anybody looked: else a backlog from then would have no age."""

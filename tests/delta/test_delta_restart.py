@@ -85,11 +85,10 @@ def restart(spark, folder):
     return [progress["batchId"] for progress in query.recentProgress]
 
 
-def test_killed_in_mid_batch(spark, killed, capsys):
+def test_killed_in_mid_batch(killed, spark, capsys):
     """The batch is run again, whole, and once: no row is missing and none is there twice."""
     folder, batch = killed
-    before = count(spark, folder / "target")
-    assert before == (batch * ROWS, batch * ROWS)
+    assert count(spark, folder / "target") == (batch * ROWS, batch * ROWS)
     status, seen = foresee(folder, capsys)
     assert (status, seen["verdict"], seen["batch"], seen["replayed"]) == (0, "safe", batch, True)
     batches = restart(spark, folder)
@@ -97,7 +96,7 @@ def test_killed_in_mid_batch(spark, killed, capsys):
     assert count(spark, folder / "target") == (FILES * ROWS, FILES * ROWS)
 
 
-def test_killed_between_the_sinks_commit_and_sparks_own(spark, killed, capsys):
+def test_killed_between_the_sinks_commit_and_sparks_own(killed, spark, capsys):
     """What such a kill leaves: the batch is in the table and not in `commits/`. Delta skips it."""
     folder, _ = killed
     commits = folder / "checkpoint" / "commits"
@@ -112,7 +111,7 @@ def test_killed_between_the_sinks_commit_and_sparks_own(spark, killed, capsys):
     assert count(spark, folder / "target") == before == (FILES * ROWS, FILES * ROWS)
 
 
-def test_another_query_id_defeats_that(spark, killed):
+def test_another_query_id_defeats_that(killed, spark):
     """The table knows the query by its id: with another one the same batch is written twice."""
     folder, _ = killed
     place = folder / "checkpoint"

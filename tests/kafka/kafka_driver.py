@@ -43,7 +43,6 @@ def main(settings):
             watch_seconds=0.5,
             log_level="warning",
             kafka=settings["address"],
-            partition_series=-1,
         )
     )
 

@@ -59,7 +59,7 @@ class Job:
         self._url = ""
 
     def start(self, limit: int) -> None:
-        """Start the driver with so many rows a batch, and wait for its first commit."""
+        """Start the driver with so many rows a batch; wait for its first commit and the look after it."""
         port = free_port()
         self._url = f"http://127.0.0.1:{port}/metrics"
         settings = {"folder": str(self.folder), "port": port, "limit": limit}
@@ -79,7 +79,8 @@ class Job:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
                 start_new_session=True,
             )
-        wait_for(lambda: self.page("last_committed_batch_id") is not None, 120, "the first commit")
+        asked = "source_retention_headroom_seconds"  # the broker's word alone
+        wait_for(lambda: self.page(asked) is not None, 120, "the first commit")
 
     def kill(self) -> None:
         """Kill the driver and its JVM at once."""
@@ -125,7 +126,7 @@ class Job:
         latest = self._asked.look(self.topics).latest
         report = make_report(read_checkpoint(self.checkpoint))
         known = value(samples, "last_committed_batch_id")
-        if not before == report.last_committed == known:
+        if not (before == report.last_committed == known and report.sources):
             return None
         offsets = report.sources[0].committed
         committed = {(t, p): n for t, parts in offsets.items() for p, n in parts.items()}
