@@ -244,6 +244,38 @@ def watch(prometheus: Prometheus, past: Past, seconds: float = 3 * EVALUATE + 5)
     }
 
 
+ROWS = {  # figure, its form, and whether ten times the queries make ten times of it
+    "drivers": ("drivers", "{:,.0f}", True),
+    "scraped": ("series of the agents", "{:,.0f}", True),
+    "series": ("series in Prometheus", "{:,.0f}", True),
+    "memory_mib": ("Prometheus' memory, MiB", "{:,.0f}", True),
+    "cores": ("Prometheus' use of a core", "{:.2f}", True),
+    "scrape_ms": ("one scrape, mean, ms", "{:.0f}", False),
+    "scrape_worst_ms": ("one scrape, longest, ms", "{:.0f}", False),
+    "rules_seconds": ("all rules, one round, s", "{:.2f}", True),
+    "rule_seconds": ("the slowest rule, s", "{:.2f}", True),
+    "value": ("the slowest rule ÷ its interval", "{:.3f}", True),
+    "missed": ("rounds that Prometheus missed", "{:.0f}", False),
+}
+
+
+def table(lines: list[dict]) -> str:
+    """The figures as a table, a column a size, and the line drawn on to ten times as many."""
+    *_, before, last = lines
+    heads = [f"{line['queries']:,} queries" for line in lines]
+    heads.append(f"*{10 * last['queries']:,}*")
+    out = [f"| | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    for key, (name, form, grows) in ROWS.items():
+        slope = (last[key] - before[key]) / (last["queries"] - before["queries"])
+        far = last[key] + slope * 9 * last["queries"]
+        cells = [form.format(line[key]) for line in lines]
+        cells.append(f"*{form.format(far)}*" if grows else "")
+        out.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(
+        [*out, "", f"The slowest rule at {last['queries']:,} queries: `{last['rule']}`."]
+    )
+
+
 def main(sizes: list[int]) -> None:
     for size in sizes:
         found = measure(size)
