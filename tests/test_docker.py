@@ -75,6 +75,13 @@ def test_only_loopback_is_published_and_env_has_every_port():
     assert all(f"localhost:{port}" in readme for port in env.values())
 
 
+def test_limits_add_up_to_what_the_readme_says():
+    """Less than 10 GB, whatever happens."""
+    sizes = {"m": 1, "g": 1024}
+    limits = [service["mem_limit"] for service in SERVICES.values()]
+    assert sum(int(limit[:-1]) * sizes[limit[-1]] for limit in limits) < 10 * 1000
+
+
 def test_no_secret_in_any_file():
     """There is nothing to steal: no password, key or token is set anywhere."""
     for path in [
