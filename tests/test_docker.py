@@ -16,12 +16,16 @@ from streamgauge.grafana.alerts.catalogue import alerts
 sys.path.insert(0, str(ROOT / "docker" / "demo"))
 import faults
 
+sys.path.insert(0, str(ROOT / "scripts"))
+from setup import SPARKS
+from setup_jars import SETS
+
 DOCKER = ROOT / "docker"
 
 TOOLS = Path(sys.executable).parent
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
-WITHOUT_SHELL = {"collector", "jaeger"}
+WITHOUT_CHECK = {"collector", "jaeger", "boards"}  # two without a shell, one that ends
 
 
 def run(*command):
@@ -61,7 +65,7 @@ def test_service_is_pinned_limited_and_closed(name):
     assert service["pids_limit"]
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert ("healthcheck" in service) is (name not in WITHOUT_SHELL)
+    assert ("healthcheck" in service) is (name not in WITHOUT_CHECK)
     assert "privileged" not in service
 
 
@@ -113,6 +117,15 @@ def test_builder_gets_all_that_the_wheel_and_the_image_need():
     needed = {word.strip(' "').partition("/")[0] for word in folders.split(",")}
     needed |= {"pyproject.toml", "README.md", "LICENSE", "requirements.lock", "docker"}
     assert needed <= let_through
+
+
+def test_image_has_the_kafka_connector_that_is_tested():
+    """The jars of the image are those that the tests run on this line of Spark."""
+    text = (DOCKER / "kafka-connector.xml").read_text()
+    parts = r"<groupId>(.*?)</groupId><artifactId>(.*?)</artifactId><version>(.*?)</version>"
+    assert {":".join(found) for found in re.findall(parts, text)} == set(SETS["kafka-4"])
+    pinned = re.search(r"pyspark==(\S+)", (DOCKER / "Dockerfile").read_text())[1]
+    assert pinned == SPARKS["4.3"]
 
 
 def test_prometheus_takes_its_file_with_the_rules():
