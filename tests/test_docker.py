@@ -11,6 +11,7 @@ import pytest
 import yaml
 from stage import ROOT, program
 
+from streamgauge.config import FIELDS
 from streamgauge.grafana.alerts.catalogue import alerts
 
 sys.path.insert(0, str(ROOT / "docker" / "demo"))
@@ -84,6 +85,14 @@ def test_limits_add_up_to_what_the_readme_says():
     sizes = {"m": 1, "g": 1024}
     limits = [service["mem_limit"] for service in SERVICES.values()]
     assert sum(int(limit[:-1]) * sizes[limit[-1]] for limit in limits) < 10 * 1000
+
+
+def test_drivers_variables_are_settings():
+    """A mistyped one would be a log line that nobody reads."""
+    variables = SERVICES["driver"]["environment"]
+    ours = {name.removeprefix("STREAMGAUGE_").lower() for name in variables if "GAUGE" in name}
+    assert ours
+    assert ours <= set(FIELDS)
 
 
 def test_no_secret_in_any_file():
