@@ -37,6 +37,13 @@ def read(spark: SparkSession) -> DataFrame:
     return rows.selectExpr("timestamp", "cast(cast(value as string) as long) as cents")
 
 
+def make_topic(spark: SparkSession) -> None:
+    """Write one order: the broker makes the topic, which a reader must find."""
+    rows = spark.createDataFrame([("0", "0")], "key string, value string")
+    writer = rows.write.format("kafka").option("kafka.bootstrap.servers", KAFKA)
+    writer.option("topic", "orders").save()
+
+
 def write_orders(spark: SparkSession) -> Any:
     """Two hundred orders a second, onto the topic."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 200).load()
@@ -70,6 +77,7 @@ def main() -> None:
     spark = SparkSession.builder.appName("shop").getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     spark.streams.addListener(TelemetryListener())
+    make_topic(spark)
     parts = (write_orders, keep_orders, add_up)
     running = {part: part(spark) for part in parts}
     while True:
