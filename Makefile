@@ -55,6 +55,9 @@ bench: setup  ## measure the agent's published figures again (under 10 minutes) 
 bench-traces: setup  ## measure what tracing costs, and a collector that dies (about 12 minutes)
 	$(BIN)/python bench/run.py traces
 
+bench-fleet: setup  ## what 10, 100 and 1,000 queries cost a Prometheus with a week behind it; docs/scale.md (8 minutes)
+	$(BIN)/python bench/run.py fleet
+
 docs: setup  ## write the generated pages
 	$(BIN)/python scripts/write_docs.py
 

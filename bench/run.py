@@ -1,4 +1,4 @@
-"""Measure published figures again (`make bench`, `make bench-traces`) and write them into docs/performance.md.
+"""Measure published figures again (`make bench`, `make bench-traces`, `make bench-fleet`) and write them into docs.
 
     python bench/run.py [GROUP ...]     agent unless named; each group has a table of its own
 
@@ -16,6 +16,7 @@ import sys
 import time
 
 from figures import ROOT
+from fleet import table as fleet_table
 
 GROUPS = {
     "agent": (
@@ -23,6 +24,7 @@ GROUPS = {
         *("many_queries.py", "partitions.py", "faults.py"),
     ),
     "traces": ("traces.py",),
+    "fleet": ("fleet.py",),
 }
 
 
@@ -31,7 +33,10 @@ def main(groups: list[str]) -> int:
     for group in groups:
         began = time.monotonic()
         lines = [line for part in GROUPS[group] for line in measure(part)]
-        write(group, lines, time.monotonic() - began)
+        if group == "fleet":
+            _replace("docs/scale.md", group, f"{measured(began)}\n\n{fleet_table(lines)}")
+        else:
+            write(group, lines, began)
         if group == "agent":
             write_readme(lines)
         good = good and all(line["ok"] for line in lines)
@@ -53,10 +58,19 @@ def measure(part: str) -> list[dict]:
     return found
 
 
-def write(group: str, lines: list[dict], seconds: float) -> None:
-    """Put a group's table into its place in docs/performance.md."""
+def measured(began: float) -> str:
+    """In how long, and on what."""
     from pyspark import __version__ as spark
 
+    minutes = (time.monotonic() - began) / 60
+    return (
+        f"Measured in {minutes:.0f} minutes: {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, Spark {spark}."
+    )
+
+
+def write(group: str, lines: list[dict], began: float) -> None:
+    """Put a group's table into its place in docs/performance.md."""
     rows = "\n".join(
         f"| {line['figure']} | {line['must_be']} | **{line['value']:g}** | {_more(line)} |"
         for line in lines
@@ -64,7 +78,7 @@ def write(group: str, lines: list[dict], seconds: float) -> None:
     _replace(
         "docs/performance.md",
         group,
-        f"""Measured in {seconds / 60:.0f} minutes: {os.cpu_count()} cores, Python {platform.python_version()}, Spark {spark}.
+        f"""{measured(began)}
 
 | figure | must be | measured | more |
 |---|---|---|---|

@@ -52,7 +52,8 @@ def main() -> int:
         folder = Path(name)
         with replay(recording, folder / "prometheus") as prometheus:
             times = (recording.begin, recording.end)
-            preview = Preview(prometheus.url, *times, time_scale=SCALE)
+            spans = recording.folder / "work" / "traces.jsonl"
+            preview = Preview(prometheus.url, *times, time_scale=SCALE, spans=spans)
             for uid, board in read_boards().items():
                 page = folder / f"{uid}.html"
                 text = preview.page(board, CHOSEN.get(uid, {}))

@@ -59,7 +59,7 @@ def test_matrix_covers_every_spark_line():
     """What `make test` leaves out, the matrix has."""
     jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
     lines = {entry["spark"] for entry in jobs["matrix"]["strategy"]["matrix"]["include"]}
-    assert lines | {"3.5"} == set(SPARKS)
+    assert lines | {"3.5"} == {line for line in SPARKS if line[0].isdigit()}
 
 
 CHANGELOG = """# Changelog

@@ -95,5 +95,5 @@ def test_page_names_every_door():
         "sd_file",
         "pushgateway_url",
     )
-    for door in (*doors, "traces", "flight_recorder_dir", "log_level"):
+    for door in (*doors, "traces", "flight_recorder_dir", "kafka", "log_level"):
         assert f"`{door}" in SECURITY, door

@@ -52,7 +52,7 @@ def _add_export(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     exporter = actions.add_parser("export", help="write the rule files into a folder")
     exporter.add_argument("directory", type=Path, metavar="DIR")
     exporter.add_argument("--format", choices=sorted(_WRITERS), default="prometheus")
-    _add_choices(exporter)
+    add_choices(exporter)
     exporter.set_defaults(run=run_export)
 
 
@@ -60,11 +60,12 @@ def _add_check(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     checker = actions.add_parser("check", help="ask a Prometheus whether the rules can work there")
     checker.add_argument("url", metavar="URL", help="such as http://localhost:9090")
     checker.add_argument("--json", action="store_true", help="for programs")
-    _add_choices(checker)
+    add_choices(checker)
     checker.set_defaults(run=run_check)
 
 
-def _add_choices(parser: argparse.ArgumentParser) -> None:
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Let the command line change the rules."""
     parser.add_argument(
         "--set",
         action="append",
@@ -79,7 +80,8 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-scale", type=float, default=1.0, help="multiplies every duration")
 
 
-def _chosen(args: argparse.Namespace) -> Export:
+def chosen(args: argparse.Namespace) -> Export:
+    """What `add_choices` asked for; raises `UnknownKnobError`."""
     settings = parse_settings(args.set, args.time_scale)
     return Export(settings, args.selector, disabled_names(args.disable))
 
@@ -121,7 +123,7 @@ def _knob_rows() -> list[dict[str, Any]]:
 def run_export(args: argparse.Namespace) -> int:
     """Write the files of the chosen format and name them."""
     try:
-        export = _chosen(args)
+        export = chosen(args)
         args.directory.mkdir(parents=True, exist_ok=True)
         for name, writer in _WRITERS[args.format].items():
             path = args.directory / name
@@ -135,7 +137,7 @@ def run_export(args: argparse.Namespace) -> int:
 def run_check(args: argparse.Namespace) -> int:
     """Print what the Prometheus lacks; 0 when the rules can work there, 1 when not."""
     try:
-        findings = check(args.url, _chosen(args))
+        findings = check(args.url, chosen(args))
     except (UnknownKnobError, UnreachableError) as error:
         return _fail(str(error))
     _say(json.dumps(findings.as_dict(), indent=2) if args.json else describe(findings))

@@ -87,15 +87,19 @@ def rule_file(export: Export) -> str:
     return HEADER + dump({"groups": rule_groups(export)})
 
 
-def kubernetes_file(export: Export) -> str:
-    """The text of the PrometheusRule resource for the Prometheus operator."""
-    resource = {
+def kubernetes_rule(export: Export) -> dict[str, Any]:
+    """The PrometheusRule resource for the Prometheus operator."""
+    return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
         "metadata": {"name": "streamgauge", "labels": {"app.kubernetes.io/name": "streamgauge"}},
         "spec": {"groups": rule_groups(export)},
     }
-    return HEADER + dump(resource)
+
+
+def kubernetes_file(export: Export) -> str:
+    """The text of that resource."""
+    return HEADER + dump(kubernetes_rule(export))
 
 
 def needed_series(export: Export) -> dict[str, frozenset[str]]:

@@ -26,16 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     actions = parser.add_subparsers(dest="action", required=True)
     exporter = actions.add_parser("export", help="write the dashboards into a folder")
     exporter.add_argument("directory", type=Path, metavar="DIR")
-    exporter.add_argument(
-        "--datasource",
-        metavar="NAME",
-        help="name of the Prometheus data source that is chosen at first; else Grafana's default",
-    )
-    exporter.add_argument("--traces", metavar="UID", help="uid of the trace data source")
-    exporter.add_argument(
-        "--trace-store", choices=("tempo", "jaeger"), default="tempo", help="what that is"
-    )
-    exporter.add_argument("--runbooks", metavar="URL", help="where the runbooks are served")
+    add_choices(exporter)
     exporter.add_argument(
         "--format",
         choices=("json", "provisioning", "kubernetes"),
@@ -45,9 +36,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     exporter.set_defaults(run=run_export)
 
 
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Let the command line change what the dashboards point to."""
+    parser.add_argument(
+        "--datasource",
+        metavar="NAME",
+        help="name of the Prometheus data source that is chosen at first; else Grafana's default",
+    )
+    parser.add_argument("--traces", metavar="UID", help="uid of the trace data source")
+    parser.add_argument(
+        "--trace-store", choices=("tempo", "jaeger"), default="tempo", help="what that is"
+    )
+    parser.add_argument("--runbooks", metavar="URL", help="where the runbooks are served")
+
+
+def chosen(args: argparse.Namespace) -> dict[str, str]:
+    """Name and text of every dashboard, with what `add_choices` asked for."""
+    return {path.name: _chosen(path, args) for path in sorted(_FILES.glob("dashboards/*.json"))}
+
+
 def run_export(args: argparse.Namespace) -> int:
     """Write the files and name them."""
-    boards = {path.name: _chosen(path, args) for path in sorted(_FILES.glob("dashboards/*.json"))}
+    boards = chosen(args)
     try:
         for path, text in _files(args.format, boards).items():
             place: Path = args.directory / path

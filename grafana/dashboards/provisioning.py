@@ -78,9 +78,9 @@ def _datasources(traces: str) -> dict[str, Any]:
     }
 
 
-def kubernetes_file(boards: dict[str, str]) -> str:
+def config_maps(boards: dict[str, str]) -> list[dict[str, Any]]:
     """A ConfigMap for each board, with the label that Grafana's sidecar looks for."""
-    maps = [
+    return [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -93,4 +93,8 @@ def kubernetes_file(boards: dict[str, str]) -> str:
         }
         for name, text in boards.items()
     ]
-    return _HEADER + "---\n".join(dump(one) for one in maps)
+
+
+def kubernetes_file(boards: dict[str, str]) -> str:
+    """The text of those."""
+    return _HEADER + "---\n".join(dump(one) for one in config_maps(boards))

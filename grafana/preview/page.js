@@ -66,9 +66,22 @@ function nothing(body, panel) {
   element("div", body, "empty", panel.fieldConfig.defaults.noValue);
 }
 
-function notDrawn(panel, body) {
-  const store = panel.datasource.type;
-  element("div", body, "undrawn", "Not drawn here: a preview asks Prometheus alone. Grafana asks " + store + ": " + panel.targets[0].query);
+function traces(panel, body) {
+  const found = DATA.traces[panel.id];
+  if (!found.length) return nothing(body, panel);
+  const grid = element("table", body);
+  const head = element("tr", grid);
+  for (const title of ["Trace ID", "Start time", "Service", "Name", "Duration"]) {
+    element("th", head, title === "Duration" ? "number" : "", title);
+  }
+  for (const one of found.slice(0, Math.floor((panel.gridPos.h * CELL - 70) / 25))) {
+    const line = element("tr", grid);
+    element("a", element("td", line), "", one.trace);
+    element("td", line, "", clock(one.start));
+    element("td", line, "", one.service);
+    element("td", line, "", one.name);
+    element("td", line, "number", format(one.seconds, "s"));
+  }
 }
 
 function last(one) {
@@ -418,8 +431,7 @@ function start() {
     if (panel.type === "row") continue;
     element("h2", box, "", panel.title);
     const body = element("div", box, "body");
-    if (panel.datasource.type === "prometheus") KINDS[panel.type](panel, body);
-    else notDrawn(panel, body);
+    (panel.datasource.type === "prometheus" ? KINDS[panel.type] : traces)(panel, body);
     // A table's last column or a title that does not fit is a fault; the program that takes the picture reads it.
     if (box.querySelector("h2").scrollWidth > box.clientWidth || body.scrollWidth > box.clientWidth + 1) {
       DATA.faults.push(panel.title + ": clipped");

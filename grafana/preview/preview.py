@@ -4,7 +4,8 @@
 
 writes a page for each dashboard. It fills in Grafana's variables, asks what each panel asks, and draws the
 panels at their places with uPlot, which Grafana draws with too. It shows what the queries return and how it
-is laid out, and claims no more. A development tool: it is no part of the wheel.
+is laid out, and claims no more. Traces are drawn from a file of spans, if one is given. A development tool:
+it is no part of the wheel.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 BOARDS = HERE.parent / "dashboards" / "files" / "dashboards"
 UPLOT = HERE / "node_modules" / "uplot" / "dist"
 POINTS = 120
+MINUTE = 60
 _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)(?::\w+)?\}")
 
 
@@ -33,10 +36,18 @@ class Preview:
     """One look at a Prometheus: where it is, and from when to when."""
 
     def __init__(
-        self, url: str, begin: float, end: float, rate_interval: float = 20, time_scale: float = 1
+        self,
+        url: str,
+        begin: float,
+        end: float,
+        *,
+        rate_interval: float = 20,
+        time_scale: float = 1,
+        spans: Path | None = None,
     ) -> None:
         """With `time_scale`, limits in seconds are those of rules that ran so much faster."""
         self.url, self.begin, self.end, self.time_scale = url, begin, end, time_scale
+        self.spans = list(read_spans(spans)) if spans else []
         self.step = max(1, round((end - begin) / POINTS))
         self._own = {
             "__rate_interval": f"{rate_interval:g}s",
@@ -81,6 +92,19 @@ class Preview:
                 dots[int(at / self.step)] = {"time": at, "value": float(one["value"])}
         return list(dots.values())
 
+    def traces(self, panel: dict[str, Any], variables: dict[str, str]) -> list[dict[str, Any]]:
+        """The spans that a search of a trace store names by its two patterns, the newest first."""
+        (search,) = panel["targets"]
+        service, name = re.findall("`(.+?)`", self.fill(search["query"], variables))
+        found = [
+            span
+            for span in self.spans
+            if re.fullmatch(service, span["service"])
+            and re.fullmatch(name, span["name"])
+            and self.begin <= span["start"] <= self.end
+        ]
+        return sorted(found, key=lambda span: -span["start"])[: search["limit"]]
+
     def marks(self, board: dict[str, Any], variables: dict[str, str]) -> list[dict[str, Any]]:
         """Annotations that are on: when, and their colour."""
         found: dict[tuple[str, int], dict[str, Any]] = {}
@@ -122,26 +146,54 @@ class Preview:
                 ]
                 for panel in panels
             },
+            "traces": {
+                panel["id"]: self.traces(panel, variables)
+                for panel in board["panels"]
+                if panel["type"] != "row" and not _asks_prometheus(panel)
+            },
             "marks": self.marks(board, variables),
             "faults": [],
         }
         return _html(data)
 
 
+def read_spans(path: Path) -> Iterator[dict[str, Any]]:
+    """Service, name, trace, start and length of each root span in a file of OTLP JSON lines."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        for resource in json.loads(line)["resourceSpans"]:
+            labels = {one["key"]: one["value"] for one in resource["resource"]["attributes"]}
+            for span in (span for scope in resource["scopeSpans"] for span in scope["spans"]):
+                if not span.get("parentSpanId"):
+                    start, end = (
+                        int(span[f"{side}TimeUnixNano"]) / 1e9 for side in ("start", "end")
+                    )
+                    yield {
+                        "service": labels["service.name"]["stringValue"],
+                        "name": span["name"],
+                        "trace": span["traceId"],
+                        "start": start,
+                        "seconds": end - start,
+                    }
+
+
 def _asks_prometheus(panel: dict[str, Any]) -> bool:
-    """Rows ask nothing, and what asks a trace store is not drawn: there is none in a recording."""
+    """Rows ask nothing, and what asks a trace store is drawn from a file of spans."""
     return bool(panel["type"] != "row" and panel["datasource"]["type"] == "prometheus")
 
 
 def _scale_limits(panel: dict[str, Any], by: float) -> None:
-    """Multiply the thresholds of what is measured in seconds, those of a table's columns too."""
+    """Multiply the thresholds of what takes a minute or more, those of a table's columns too.
+
+    A commit takes as long as the disk needs, however fast the rules run.
+    """
     config = panel.get("fieldConfig", {"defaults": {}, "overrides": []})
     fields = [config["defaults"]]
     fields += [{one["id"]: one["value"] for one in o["properties"]} for o in config["overrides"]]
     for field in fields:
         if field.get("unit") == "s":
             for step in field.get("thresholds", {}).get("steps", []):
-                step["value"] = step["value"] and step["value"] * by
+                if (step["value"] or 0) >= MINUTE:
+                    step["value"] *= by
 
 
 def _html(data: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from . import demo, evidence, lag
 from .checkpoint import commands as checkpoint_commands
 from .exporters.metrics import METRICS
+from .grafana import kubernetes
 from .grafana.alerts import commands as rules_commands
 from .grafana.dashboards import commands as dashboards_commands
 from .version import __version__
@@ -49,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     lag.add_parser(commands)
     rules_commands.add_parser(commands)
     dashboards_commands.add_parser(commands)
+    kubernetes.add_parser(commands)
     _add_metrics(commands)
     _add_run(commands)
     _add_version(commands)

@@ -8,9 +8,14 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "grafana" / "preview"))
+
+from preview import Preview
 from promql_tree import fill
 from recording import load, record, replay
 from stage import ROOT
@@ -131,21 +136,12 @@ def test_exemplars_lead_to_traces(recording, prometheus):
 def test_traces_panel_asks_for_spans_that_are_exported(recording):
     """There is no Tempo here: what it is asked for is looked up in the spans that were sent."""
     board = json.loads((FILES / "streamgauge-query.json").read_text())
-    (search,) = [t["query"] for p in board["panels"] for t in p.get("targets", []) if "query" in t]
-    asked = re.fullmatch(r"\{ resource\.service\.name =~ `(.+)` && name =~ `(.+)` \}", search)
-    assert asked
-    service, name = (
-        part.replace("${app:regex}", "shop").replace("${query:regex}", "orders")
-        for part in asked.groups()
-    )
-    found = set()
-    for line in (recording.folder / "work" / "traces.jsonl").read_text().splitlines():
-        for resource in json.loads(line)["resourceSpans"]:
-            labels = {one["key"]: one["value"] for one in resource["resource"]["attributes"]}
-            if re.fullmatch(service, labels["service.name"]["stringValue"]):
-                spans = [s for scope in resource["scopeSpans"] for s in scope["spans"]]
-                found |= {one["name"] for one in spans if re.fullmatch(name, one["name"])}
-    assert found == {"batch orders", "start orders"}
+    (panel,) = [one for one in board["panels"] if one["title"].startswith("Traces of")]
+    spans = recording.folder / "work" / "traces.jsonl"
+    preview = Preview("", recording.begin, recording.end, spans=spans)
+    found = preview.traces(panel, {"app": "shop", "query": "orders"})
+    assert {one["name"] for one in found} == {"batch orders"}
+    assert not preview.traces(panel, {"app": "shop", "query": "order"})
 
 
 def test_table_of_the_fleet_has_the_worst_first(recording, prometheus):

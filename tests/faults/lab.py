@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
 
 from alert_stack import Alertmanager, Pager, Program, free_port, get_json, wait_until
 from feeder import Feeder
-from promtool import ROOT, program
+from promtool import ROOT, program, time_of
 from typing_extensions import Self
 
 from streamgauge.grafana.alerts.knobs import Settings
@@ -350,6 +350,8 @@ class Lab:
         for page in self.received():
             names = {one["labels"].get("query", "") for one in page["alerts"]}
             self.due |= {(name, alert) for name in names for alert in result.pages}
+            for one in page["alerts"]:
+                assert time_of(one["annotations"]["since"]) < page["at"], one
         assert set(result.paged) == set(result.pages), f"{self.tail()}\n{result}"
         assert set(result.warns) <= set(result.warned), result
         assert set(result.warned) <= {*result.warns, *result.may_warn}, result
