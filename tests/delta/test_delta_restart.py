@@ -99,6 +99,7 @@ def test_killed_in_mid_batch(killed, spark, capsys):
 def test_killed_between_the_sinks_commit_and_sparks_own(killed, spark, capsys):
     """What such a kill leaves: the batch is in the table and not in `commits/`. Delta skips it."""
     folder, _ = killed
+    restart(spark, folder)
     commits = folder / "checkpoint" / "commits"
     batch = _last(commits)
     for name in (f"{batch}", f".{batch}.crc"):
@@ -114,6 +115,7 @@ def test_killed_between_the_sinks_commit_and_sparks_own(killed, spark, capsys):
 def test_another_query_id_defeats_that(killed, spark):
     """The table knows the query by its id: with another one the same batch is written twice."""
     folder, _ = killed
+    restart(spark, folder)
     place = folder / "checkpoint"
     batch = _last(place / "commits")
     for name in (f"commits/{batch}", f"commits/.{batch}.crc", ".metadata.crc"):
