@@ -17,12 +17,10 @@ from .sources.look import Positions, SourceLook
 
 _LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
 _TICK = 0.5  # topics that are new are asked for so soon
-_SHARE = (
-    40  # this thread may have one part in so many of a processor; the client's own takes as much
-)
+_SHARE = 40  # of a processor, one part in so many; the client's own thread takes as much again
 _FIRST_STEP, _WEEK = 5.0, 7 * 86400.0  # how far back a first look reaches: from, and to at most
 _MOST_STEPS, _MOST_OFFSETS = 24, 20_000  # on the way
-_HALVES = 6
+_HALVES, _MOST_NARROW = 6, 8  # steps to the second, and for how many sources at one time
 
 
 class Broker(Protocol):
@@ -109,14 +107,16 @@ class KafkaProbe:
             looks.append(broker.look_back(seen, seen.at - age))
             if all(looks[-1].latest[key] <= first for key, first in seen.earliest.items()):
                 break
-        narrow = [
-            look
+        new = [
+            lag.end.by_key()
             for query in self._queries().values()
             for lag in query.lags.values()
-            if lag.end is not None and lag.topics <= seen.topics and lag.kind == "kafka"
-            for look in _narrow(broker, looks, lag.end.by_key())
+            if lag.kind == "kafka" and lag.end and self._known < lag.topics | self._known
         ]
-        for look in sorted(looks[1:] + narrow, key=lambda look: -look.at):  # each before the last
+        for read in new[:_MOST_NARROW]:
+            looks += _narrow(broker, looks, read)
+            looks.sort(key=lambda look: -look.at)
+        for look in looks[1:]:  # each before the last
             self._put(look)
 
     def _put(self, seen: SourceLook) -> None:
