@@ -220,6 +220,21 @@ def test_topic_made_anew_is_no_zero():
     assert reader.lag.resets == 1
 
 
+def test_order_of_partitions_means_nothing():
+    """Spark 3.5 writes them as its maps have them; another order is no other topic."""
+    reader = Reader(Broker({("t0", str(p)): steady(10 + p, 600) for p in range(4)}))
+    for n in range(8):
+        reader.batch(T0 + 10 + 5 * n, 1.0, limit=100)
+        reader.probe(T0 + 12 + 5 * n)
+        reader.broker.rows = dict(reversed(reader.broker.rows.items()))
+        reader.read = dict(sorted(reader.read.items(), reverse=n % 3 == 0))
+        latest = reader.broker.latest(T0 + 12 + 5 * n)
+        waits = {key: latest[key] - rows for key, rows in reader.read.items()}
+        assert reader.lag.backlogs.by_key() == waits
+        check(reader, T0 + 13 + 5 * n)
+    assert (reader.lag.added, reader.lag.removed, reader.lag.resets) == (0, 0, 0)
+
+
 def test_answers_that_overtake_each_other_are_no_reset():
     """A look within a second of Spark's own may show less."""
     reader = _two()
