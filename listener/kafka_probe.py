@@ -13,7 +13,7 @@ from typing import Protocol
 
 from .inbox import Inbox, Item
 from .query import Query
-from .sources.look import SourceLook
+from .sources.look import Positions, SourceLook
 
 _LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
 _TICK = 0.5  # topics that are new are asked for so soon
@@ -21,7 +21,8 @@ _SHARE = (
     40  # this thread may have one part in so many of a processor; the client's own takes as much
 )
 _FIRST_STEP, _WEEK = 5.0, 7 * 86400.0  # how far back a first look reaches: from, and to at most
-_MOST_STEPS, _MOST_OFFSETS = 48, 20_000  # on the way
+_MOST_STEPS, _MOST_OFFSETS = 24, 20_000  # on the way
+_HALVES = 6
 
 
 class Broker(Protocol):
@@ -100,17 +101,43 @@ class KafkaProbe:
 
     def _look_back(self, broker: Broker, seen: SourceLook) -> None:
         """Where topics ended before anybody looked: else a backlog from then would have no age."""
+        looks = [seen]  # from now back
         steps = min(_MOST_STEPS, max(8, _MOST_OFFSETS // max(1, len(seen.latest))))
         for age in ages(max(seen.retention.values(), default=_WEEK), steps):
             if self._closed.is_set():
                 return
-            then = broker.look_back(seen, seen.at - age)
-            self._put(then)
-            if all(then.latest[key] <= first for key, first in seen.earliest.items()):
-                return
+            looks.append(broker.look_back(seen, seen.at - age))
+            if all(looks[-1].latest[key] <= first for key, first in seen.earliest.items()):
+                break
+        narrow = [
+            look
+            for query in self._queries().values()
+            for lag in query.lags.values()
+            if lag.end is not None and lag.topics <= seen.topics and lag.kind == "kafka"
+            for look in _narrow(broker, looks, lag.end.by_key())
+        ]
+        for look in sorted(looks[1:] + narrow, key=lambda look: -look.at):  # each before the last
+            self._put(look)
 
     def _put(self, seen: SourceLook) -> None:
         self._inbox.put(Item("look", seen, seen.at))
+
+
+def _narrow(broker: Broker, looks: list[SourceLook], read: Positions) -> list[SourceLook]:
+    """More looks around the time when the first row past `read` came in, half by half."""
+
+    def holds_more(look: SourceLook) -> bool:
+        return any(look.latest.get(key, 0) > offset for key, offset in read.items())
+
+    index = next((i for i, look in enumerate(looks) if not holds_more(look)), 0)
+    if not index:  # all was read, or it came in before all looks
+        return []
+    young, old = looks[index - 1], looks[index]
+    found: list[SourceLook] = []
+    while young.at - old.at > 1.0 and len(found) < _HALVES:
+        found.append(broker.look_back(looks[0], (young.at + old.at) / 2))
+        young, old = (found[-1], old) if holds_more(found[-1]) else (young, found[-1])
+    return found
 
 
 def ages(retention: float, steps: int) -> list[float]:

@@ -26,6 +26,8 @@ def delta_session():
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.databricks.delta.stats.collect": "false",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # it lives for a minute
         },
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -29,7 +29,9 @@ def read_kafka(spark, address, topics, **options):
 def kafka_session():
     """A Spark with its Kafka connector."""
     files = ",".join(map(str, jars("kafka-4" if ON_4 else "kafka-3")))
-    return build_session("kafka-tests", **{"spark.jars": files})
+    quick = "-XX:TieredStopAtLevel=1"  # it lives for a minute
+    conf = {"spark.jars": files, "spark.driver.extraJavaOptions": quick}
+    return build_session("kafka-tests", **conf)
 
 
 def main(settings):

@@ -93,7 +93,7 @@ class Job:
     def hang(self, hangs: bool) -> None:
         """Have the batch hang, or go on."""
         switch = self.folder / "hang"
-        switch.touch() if hangs else switch.unlink()
+        switch.touch() if hangs else switch.unlink(missing_ok=True)
 
     @property
     def checkpoint(self) -> str:

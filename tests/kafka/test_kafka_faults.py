@@ -102,15 +102,15 @@ def test_partitions_added_and_one_without_rows(query, broker):
 
 def test_topic_made_anew_while_the_query_is_down(query, broker):
     """Offsets went backwards: how far behind it is can't be known, and that is not 0."""
-    broker.create("anew", partitions=1)
-    Clock(broker, ("anew",), 1, 1).beat(50)
-    mine = query("anew")
+    broker.create("reborn", partitions=1)
+    Clock(broker, ("reborn",), 1, 1).beat(50)
+    mine = query("reborn")
     mine.reads_all()
     mine.run.stop()
-    broker.delete("anew")
+    broker.delete("reborn")
     wait_for(lambda: mine.source("source_backlog_rows") is None, 20, "an unknown backlog")
-    broker.create("anew", partitions=1)
-    clock = Clock(broker, ("anew",), 1, 1)
+    broker.create("reborn", partitions=1)
+    clock = Clock(broker, ("reborn",), 1, 1)
     clock.beat(5)
     end = time.monotonic() + 5
     while time.monotonic() < end:
@@ -191,10 +191,10 @@ def rules(tmp_path):
 @pytest.mark.timeout(300)
 def test_retention_risk_fires_before_the_rows_are_gone(query, broker, rules):
     """Then retention really deletes them: they are counted, and the alert stays."""
-    broker.create("short", partitions=2, retention_ms=40_000, segment_ms=1000)
-    clock = Clock(broker, ("short",), 2, 2)
+    broker.create("brief", partitions=2, retention_ms=40_000, segment_ms=1000)
+    clock = Clock(broker, ("brief",), 2, 2)
     clock.beat(3)
-    mine = query("short")
+    mine = query("brief")
     ask = rules(mine.listener.address.removeprefix("http://"))
     mine.reads_all()
     committed = 3

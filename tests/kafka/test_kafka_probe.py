@@ -68,19 +68,22 @@ def test_backlog_grows_while_the_query_hangs(watched, broker):
 
 
 def test_rows_from_before_the_start_have_an_age(watched, broker):
-    """A driver that was down for a while comes back: how old its backlog is, is known at once."""
+    """A driver that was down for a while comes back: the age of its backlog is known to the second."""
     broker.create("past", partitions=2)
     clock = Clock(broker, ("past",), 2, 5)
+    clock.beat(30)  # at once; then evenly
     clock.go()
-    wait_for(lambda: len(clock.times) >= 40, 30)
+    wait_for(lambda: len(clock.times) >= 70, 30)
     clock.pause()
     clock.close()
-    committed = 15
+    time.sleep(8)
+    committed = 35
     ends = {"past": dict.fromkeys("01", committed)}
     mine = watched(ends, {"past": dict.fromkeys("01", len(clock.times))})
     lag = wait_for(lambda: read(mine, "source_lag_seconds"), 20)
     true = time.time() - clock.times[committed]
-    assert lag == pytest.approx(true, rel=0.1, abs=1.0)
+    assert true > 12
+    assert lag == pytest.approx(true, abs=1.0)
     headroom = read(mine, "source_retention_headroom_seconds")
     assert headroom == pytest.approx(7 * 86400 - true, abs=2.0)
 
@@ -149,5 +152,5 @@ def test_ages_reach_from_seconds_to_the_retention():
     assert len(found) == 8
     assert found == sorted(found)
     assert (found[0], round(found[-1])) == (5.0, 3600)
-    assert ages(1e9, 48)[-1] == pytest.approx(7 * 86400)
+    assert ages(1e9, 24)[-1] == pytest.approx(7 * 86400)
     assert ages(1.0, 8)[-1] == pytest.approx(10.0)
