@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grafana" / "previe
 
 from browser import browse
 from preview import Preview, read_boards
-from recording import PLACE, SCALE, load, replay
+from recording import SCALE, load, replay
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH = 1600
@@ -58,7 +58,7 @@ def main() -> int:
                 page = folder / f"{uid}.html"
                 text = preview.page(board, CHOSEN.get(uid, {}))
                 # Where the recording was made is nobody's business.
-                page.write_text(text.replace(f"{PLACE}/work", "/data"), encoding="utf-8")
+                page.write_text(text.replace(f"{recording.folder}/work", "/data"), encoding="utf-8")
                 faults += take(page, PICTURES / f"{uid}.png", folder)
                 print(PICTURES / f"{uid}.png")
     print("\n".join(faults))

@@ -102,6 +102,23 @@ def test_series_are_as_many_as_the_guide_says(agent, kind, counts):
     assert found == counts
 
 
+def test_kafka_source_is_as_many_series_as_the_guide_says(agent):
+    """Twelve with its first partition, one for each other, 32 at the most."""
+
+    def series(partitions):
+        offsets = {str(number): 10 for number in range(partitions)}
+        places = {key: {"orders": offsets} for key in ("startOffset", "endOffset", "latestOffset")}
+        source = {"description": "KafkaV2[Subscribe[orders]]", "numInputRows": 0, **places}
+        made, life = agent(), Life("orders")
+        feed(made, life.started(), life.progress(sources=[source]))
+        return sum("_source_" in name for name, _ in page(made))
+
+    first = series(1)
+    assert first <= 13  # with source_input_rows_total, which every source has
+    assert series(5) == first + 4
+    assert series(100) == first + 31
+
+
 def test_rules_need_nothing_of_what_may_be_dropped():
     """The relabelling that the guide gives takes nothing from any rule."""
     (drop,) = re.findall(

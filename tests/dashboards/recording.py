@@ -261,6 +261,9 @@ def record(folder: Path = PLACE, seconds: float = SECONDS) -> Recording:
             begin = _play(prometheus, drivers, work, seconds)
             end = time.time() - 1
             _expect(prometheus)
+            # Spans are written every few seconds; those of the last dots come with the next writing.
+            spans = work / "traces.jsonl"
+            wait_until(lambda: spans.stat().st_mtime > end + 2, "the last spans")
         finally:
             for driver in drivers.values():
                 driver.kill()
