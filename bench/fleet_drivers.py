@@ -1,6 +1,6 @@
 """Many drivers in one process, without Spark: real agents, played real recorded events.
 
-    python bench/fleet_drivers.py DRIVERS QUERIES FOLDER
+    python bench/fleet_drivers.py FIRST END QUERIES FOLDER
 
 Each driver is an agent with its own registry, server and threads, and tells Prometheus its port by a file in the
 folder. Runs until it is ended.
@@ -107,9 +107,9 @@ def _iso(at: float) -> str:
     return text.replace("+00:00", "Z")
 
 
-def main(drivers: int, queries: int, folder: Path) -> None:
+def main(first: int, end: int, queries: int, folder: Path) -> None:
     played = []
-    for number in range(drivers):
+    for number in range(first, end):
         config = make_config({
             "app": f"app-{number:04d}", "team": f"team-{number % 7}", "env": "prod", "tier": "1",
             "metrics_address": "127.0.0.1:0", "sd_file": str(folder / f"{number:04d}.json"),
@@ -126,4 +126,4 @@ def main(drivers: int, queries: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(*map(int, sys.argv[1:4]), Path(sys.argv[4]))
