@@ -263,7 +263,7 @@ function draw(panel, plot, times, series) {
       scales: { x: { time: true, range: () => [DATA.begin, DATA.end] }, y: { range, distr: log ? 3 : 1 } },
       axes: [
         { ...axis, size: 26 },
-        { ...axis, size: 80, values: (_, splits) => splits.map((value) => (value === null ? "" : format(value, unit, decimals))), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
+        { ...axis, size: 80, values: (_, splits) => numbers(splits, unit, decimals), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
       ],
       series: [{}, ...series.map(lineOf)],
       hooks: { draw: [marks] },
@@ -271,6 +271,12 @@ function draw(panel, plot, times, series) {
     [times, ...series.map((one) => (log ? one.values.map((value) => (value > 0 ? value : null)) : one.values))],
     plot,
   );
+}
+
+function numbers(splits, unit, decimals) {
+  const shown = (digits) => splits.map((value) => (value === null ? "" : format(value, unit, digits)));
+  const texts = shown(decimals);
+  return new Set(texts.filter(Boolean)).size === texts.filter(Boolean).length ? texts : shown(1);
 }
 
 function drawMarks(chart, panel, thresholds, custom) {
@@ -330,10 +336,11 @@ function clock(time) {
 }
 
 function timeAxis(root, left, width, y) {
-  for (let part = 0; part <= 6; part += 1) {
-    const at = DATA.begin + ((DATA.end - DATA.begin) * part) / 6;
-    const anchor = part === 0 ? "start" : part === 6 ? "end" : "middle";
-    svg("text", root, { x: left + (width * part) / 6, y, "text-anchor": anchor }, clock(at));
+  const parts = width < 500 ? 3 : 6;
+  for (let part = 0; part <= parts; part += 1) {
+    const at = DATA.begin + ((DATA.end - DATA.begin) * part) / parts;
+    const anchor = part === 0 ? "start" : part === parts ? "end" : "middle";
+    svg("text", root, { x: left + (width * part) / parts, y, "text-anchor": anchor }, clock(at));
   }
 }
 
