@@ -7,6 +7,7 @@ from .rule import Alert, Group
 
 # The agent's own series carry no application; the address they are scraped from tells.
 _APP = "* on (job, instance) group_left (app) max by (job, instance, app) (streamgauge_build_info)"
+_HEARTBEAT = "streamgauge_agent_heartbeat_timestamp_seconds"
 _SEEN = "max by ($A, instance) (last_over_time(streamgauge_build_info[$memory_window]))"
 
 AGENT = Group(
@@ -36,7 +37,7 @@ AGENT = Group(
             "or on ($Q)\n"
             "(\n"
             "  query:streamgauge_active:max == 1\n"
-            f"  and on ($A) time() - max by ($A) (streamgauge_agent_heartbeat_timestamp_seconds {_APP}) > $heartbeat_seconds\n"
+            f"  and on ($A) min by ($A) ((timestamp({_HEARTBEAT}) - {_HEARTBEAT}) {_APP}) > $heartbeat_seconds\n"
             ")",
             "blind_for",
             "The agent can't see a query that is running.",

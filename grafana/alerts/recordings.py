@@ -7,6 +7,10 @@ from .rule import Group, Recording
 _STARTED = "streamgauge_query_started_timestamp_seconds"
 _OWNER = "max by ($Q, team, env, tier, trigger) (\n  {} * on ($Q, instance) group_left () {}\n)"
 
+# An age is as old as the last scrape: what Prometheus has not looked at since it was away, or since it
+# started, is nobody's silence.
+_SCRAPED = "max by ($Q) (timestamp(streamgauge_query_active))"
+
 
 def _seen(series: str) -> str:
     """What was scraped within the last evaluations: a driver that died between two of them counts."""
@@ -65,27 +69,27 @@ BASE = Group(
         ),
         Recording(
             "query:streamgauge_silence:seconds",
-            'time() - max by ($Q) ({__name__=~"streamgauge_last_event_timestamp_seconds|streamgauge_query_started_timestamp_seconds"})\n'
+            f'{_SCRAPED} - on ($Q) max by ($Q) ({{__name__=~"streamgauge_last_event_timestamp_seconds|streamgauge_query_started_timestamp_seconds"}})\n'
             "and on ($Q) query:streamgauge_active:max == 1\n"
             'unless on ($Q) query:streamgauge_alerting:info{trigger="continuous"}',
             "how long a running query has been silent; continuous ones never speak",
         ),
         Recording(
             "query:streamgauge_uncommitted:seconds",
-            'time() - max by ($Q) ({__name__=~"streamgauge_last_commit_timestamp_seconds|streamgauge_last_idle_timestamp_seconds|streamgauge_query_started_timestamp_seconds"})\n'
+            f'{_SCRAPED} - on ($Q) max by ($Q) ({{__name__=~"streamgauge_last_commit_timestamp_seconds|streamgauge_last_idle_timestamp_seconds|streamgauge_query_started_timestamp_seconds"}})\n'
             "and on ($Q) query:streamgauge_active:max == 1\n"
             'unless on ($Q) query:streamgauge_alerting:info{trigger="continuous"}',
             "how long since a running query last committed, started or had nothing to do",
         ),
         Recording(
             "query:streamgauge_commit_age:seconds",
-            'time() - max by ($Q) ({__name__=~"streamgauge_last_commit_timestamp_seconds|streamgauge_query_started_timestamp_seconds"})\n'
+            f'{_SCRAPED} - on ($Q) max by ($Q) ({{__name__=~"streamgauge_last_commit_timestamp_seconds|streamgauge_query_started_timestamp_seconds"}})\n'
             "and on ($Q) query:streamgauge_active:max == 1",
             "how long since a running query last committed or started",
         ),
         Recording(
             "query:streamgauge_task_age:seconds",
-            "time() - max by ($Q) (streamgauge_inflight_last_task_timestamp_seconds)",
+            f"{_SCRAPED} - on ($Q) max by ($Q) (streamgauge_inflight_last_task_timestamp_seconds)",
             "how long since a task of the running batch finished: small in a slow batch, large in a hung one",
         ),
         Recording(

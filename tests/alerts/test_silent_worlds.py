@@ -130,6 +130,11 @@ def check_silent(folder, worlds, length: int, step: int) -> None:
     series = [
         one for name, world in worlds.items() for one in input_series(world, length, step, app=name)
     ]
+    check_series_silent(folder, series, length, step)
+
+
+def check_series_silent(folder, series, length: int, step: int) -> None:
+    """The same of series in promtool's form."""
     test = RuleTest(series, step)
     window = f'ALERTS{{alertstate="firing",{ANY_BUT_WATCHDOG}}}[{length}s]'
     test.expectations.append(
@@ -150,6 +155,20 @@ def test_nothing_pages_for_what_is_no_fault(tmp_path):
 def test_day_without_data_is_silent(tmp_path):
     """A stream without new data for longer than any window of the state rules is silent."""
     check_silent(tmp_path, {"idle": idle_from(3 * HOUR)}, 36 * HOUR, 300)
+
+
+def test_scrapes_that_did_not_come_are_nobodys_silence(tmp_path):
+    """Prometheus is back and has not scraped yet: what it knew last is old, and that is no stall."""
+    before, after = BEGIN, BEGIN + 4 * MINUTE
+
+    def away(t: int) -> Values:
+        values = {**healthy(t), "silence_budget_seconds": 20}
+        return dict.fromkeys(values) if before < t < after else values
+
+    # Nobody was there to write that the series had ended.
+    series = input_series(away, HOUR, 30)
+    series = [{**one, "values": one["values"].replace("stale", "_")} for one in series]
+    check_series_silent(tmp_path, series, HOUR, 30)
 
 
 @pytest.mark.integration
