@@ -110,7 +110,7 @@ def source(tmp_path):
 def _log(folder, name, *entries):
     at = (folder / "in").stat().st_mtime * 1000
     lines = [
-        json.dumps({"path": f"file:///in/{path}", "timestamp": int(at), "batchId": batch})
+        json.dumps({"path": f"file://{folder}/in/{path}", "timestamp": int(at), "batchId": batch})
         for path, batch in entries
     ]
     (folder / "log" / name).write_text("\n".join(["v1", *lines]))
@@ -151,6 +151,8 @@ def test_files_that_cant_be_told_are_unknown(source):
     assert _file(source, 1, path=f"{source}/i*") is None
     assert _file(source, 2) is None
     assert file.READER.waiting(Folder(), Place("/in", "/log", ""), "7") is None
+    (source / "else").mkdir()
+    assert _file(source, 1, path=f"{source}/else") is None
     (source / "in" / "day=1").mkdir()
     assert _file(source, 1) is None
     (source / "in" / "day=1").rmdir()
