@@ -8,7 +8,7 @@ from heapq import nlargest
 from streamgauge.listener.lag import SourceLag
 from streamgauge.masking import clean
 
-LIVE = 3  # series that depend on the time
+LIVE = 3  # series that depend on the time: of a source that counts rows, or of one that doesn't
 _LONGEST = 249  # of a topic's name, by Kafka's own rules
 
 
@@ -63,3 +63,13 @@ def live_of(lag: SourceLag, now: float) -> Iterator[tuple[str, float]]:
     ):
         if seconds is not None:
             yield name, seconds
+    waiting = lag.waiting if now < lag.waiting_until else None
+    if waiting is None:
+        return
+    for name, reported, seen in (
+        ("source_backlog_files", lag.files, waiting.files),
+        ("source_backlog_bytes", lag.bytes, waiting.bytes),
+        ("source_backlog_versions", lag.versions, waiting.versions),
+    ):
+        if reported is None and seen is not None:
+            yield name, float(seen)

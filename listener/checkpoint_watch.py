@@ -1,7 +1,7 @@
-"""A slow timer that reads the names in each query's `offsets/` and `commits/`.
+"""A slow timer that reads the names in each query's `offsets/` and `commits/`, and what its sources hold.
 
 Through Spark's own file system, which has the credentials; names (and, if asked for, the size of
-`state/`), never contents, and nothing is ever written. A thread of its own: an object store that hangs holds up nobody else.
+`state/`), of a source's own log also contents, within bounds. Nothing is ever written. A thread of its own: an object store that hangs holds up nobody else.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import msgspec
 
 from .driver import ApplicationStopped
 from .inbox import Inbox, Item
-from .looks import CheckpointLook
+from .looks import BacklogLook, CheckpointLook
 from .query import Query
+from .sources.waiting import Waiting
 
 _LONGEST_PAUSE = 900.0
+_ROUNDS_KEPT = 3  # for so long, what waits is shown without a new look
 _SIZE_EVERY = 10  # rounds: sizes move slowly, and each file of `state/` is listed for them
 
 
@@ -28,6 +30,9 @@ class CheckpointDriver(Protocol):
 
     def checkpoint(self, query: Query, *, size: bool) -> CheckpointLook | None:
         """The batches on disk of one live query, and the size of its state."""
+
+    def waiting(self, query: Query) -> Mapping[str, Waiting]:
+        """What waits in its sources, by label, where a source does not say it itself."""
 
 
 @dataclass
@@ -90,15 +95,16 @@ class CheckpointWatch:
         for query in sorted(live, key=lambda query: self._past[query.run_id].looks):
             if self._closed.is_set() or time.monotonic() > until:
                 break
-            try:
-                seen = self._look_at(query)
-                if seen is not None:
-                    self._inbox.put(Item("look", seen, time.time()))
-            except ApplicationStopped:
-                return good
-            except Exception as error:  # noqa: BLE001 - a store that fails is counted, and asked again
-                good = False
-                self._failed(error)
+            for look in (self._look_at, self._look_behind):
+                try:
+                    seen = look(query)
+                    if seen is not None:
+                        self._inbox.put(Item("look", seen, time.time()))
+                except ApplicationStopped:
+                    return good
+                except Exception as error:  # noqa: BLE001 - a store that fails is counted, and asked again
+                    good = False
+                    self._failed(error)
         return good
 
     def _look_at(self, query: Query) -> CheckpointLook | None:
@@ -112,3 +118,13 @@ class CheckpointWatch:
         if due:
             past.state_bytes = seen.state_bytes
         return msgspec.structs.replace(seen, state_bytes=past.state_bytes)
+
+    def _look_behind(self, query: Query) -> BacklogLook | None:
+        """What waits; nothing to say of a query whose sources can't be asked."""
+        waiting = self._driver.waiting(query)
+        if not waiting and not any(lag.waiting for lag in query.lags.values()):
+            return None
+        until = time.time() + _ROUNDS_KEPT * self._seconds
+        return BacklogLook(
+            query_id=query.query_id, run_id=query.run_id, until=until, waiting=waiting
+        )

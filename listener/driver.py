@@ -10,14 +10,20 @@ import json
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 from streamgauge.masking import clean, mask
 
 from . import decoder
+from .hadoop import HadoopFiles
 from .kinds import sink_kind
 from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
 from .query import Query
+from .sources import find_reader, parse
+from .sources.waiting import Place, Waiting
 
 _TRIGGERS = {
     "ProcessingTimeTrigger": "processing_time",
@@ -57,6 +63,7 @@ class ClassicDriver:
         self._executions: dict[str, Any] = {}  # run id → the JVM's StreamExecution
         self._strikes: dict[str, int] = {}
         self._jobs: dict[str, BatchJobs] = {}  # run id → jobs of its running batch
+        self._wide: set[str] = set()  # folders with too many files to be listed again
 
     # ---- the application -------------------------------------------------------------------
 
@@ -117,6 +124,30 @@ class ClassicDriver:
             last_commit_at=_try(lambda: _written_at(execution, f"commits/{commits[-1]}")),
             state_bytes=_size(execution, "state") if size else None,
         )
+
+    def waiting(self, query: Query) -> dict[str, Waiting]:
+        """What waits in the sources that don't say it themselves, past the last batch of this run."""
+        execution = self._execution(query.query_id, query.run_id)
+        if execution is None or query.last is None or not query.has_batch:
+            return {}
+        found = {}
+        for number, source in enumerate(query.last.sources):
+            ask = find_reader(source.description).waiting
+            if ask is None or source.end is None:
+                continue
+            described = execution.lastProgress().sources()[number].description()  # with secrets
+            place = Place(
+                path=described.partition("[")[2].removesuffix("]"),
+                log=f"{execution.resolvedCheckpointRoot()}/sources/{number}",
+                options=_try(lambda: _reader_options(execution)),
+            )
+            conf = execution.sparkSession().sessionState().newHadoopConf()
+            seen = None
+            with suppress(msgspec.MsgspecError):  # a log of another form
+                seen = ask(HadoopFiles(_jvm(), conf, self._wide), place, parse(source.end))
+            if seen is not None:
+                found[source.label] = seen
+        return found
 
     def forget(self, run_ids: set[str]) -> None:
         """Let go of the JVM's objects of all runs but these."""
@@ -239,6 +270,15 @@ def _place(execution: Any, name: str) -> tuple[Any, Any]:
     """Spark's own file system, which has the credentials, and a path in the checkpoint."""
     path = _jvm().org.apache.hadoop.fs.Path(f"{execution.resolvedCheckpointRoot()}/{name}")
     return path.getFileSystem(execution.sparkSession().sessionState().newHadoopConf()), path
+
+
+def _reader_options(execution: Any) -> str | None:
+    """The options of a query's readers of files and Delta tables, as one text."""
+    leaves = execution.analyzedPlan().collectLeaves()
+    plans = [leaves.apply(number) for number in range(leaves.size())]
+    readers = [p for p in plans if p.getClass().getSimpleName() == "StreamingRelation"]
+    options = [reader.dataSource().options().toString() for reader in readers]
+    return " ".join(options).lower() if options else None
 
 
 def _details(execution: Any, query_id: str, run_id: str) -> Details:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from .events import Event, Idle, Progress, Started, Terminated
-from .lag import SourceLag, take_batch, take_idle, take_look
-from .looks import CheckpointLook, Details, Gone, Sighting, Unseen
+from .lag import SourceLag, take_batch, take_idle, take_look, weigh
+from .looks import BacklogLook, CheckpointLook, Details, Gone, Sighting, Unseen
 from .query import End, Moment, Query
 from .sources.look import SourceLook
 
@@ -212,7 +212,12 @@ class Fleet:
         if run_id != query.run_id:  # the next run was quicker than the word of this one's end
             return msgspec.structs.replace(query, last_end=end)
         return msgspec.structs.replace(
-            query, end=end, last_event_at=end.at, active_since=None, data_since=None
+            query,
+            end=end,
+            last_event_at=end.at,
+            active_since=None,
+            data_since=None,
+            lags=weigh(query.lags, {}, until=0.0),
         )
 
     # ---- looks -----------------------------------------------------------------------------
@@ -254,12 +259,15 @@ class Fleet:
             )
         )
 
-    def inspect(self, seen: CheckpointLook) -> Query | None:
-        """Take in the names in a query's checkpoint; None if they are of another run."""
+    def inspect(self, seen: CheckpointLook | BacklogLook) -> Query | None:
+        """Take in what lies in a query's checkpoint or waits in its sources; None if of another run."""
         query = self.queries.get(seen.query_id)
         if query is None or query.run_id != seen.run_id or not query.live:
             return None
-        return self._keep(msgspec.structs.replace(query, checkpoint=seen))
+        if isinstance(seen, CheckpointLook):
+            return self._keep(msgspec.structs.replace(query, checkpoint=seen))
+        lags = weigh(query.lags, seen.waiting, until=seen.until)
+        return self._keep(msgspec.structs.replace(query, lags=lags))
 
     def witness(self, seen: SourceLook) -> list[Query]:
         """Take in what a source itself says; return the queries, also ended ones, that it changes."""

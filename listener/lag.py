@@ -18,6 +18,7 @@ from .events import Progress, Source
 from .sources.history import History, begin
 from .sources.look import Positions, SourceLook
 from .sources.marks import Marks, marks_of, project
+from .sources.waiting import Waiting
 
 _CLOSE = 1.0  # two answers of a broker so near each other may come in the wrong order
 _COMMITS = 6
@@ -42,6 +43,8 @@ class SourceLag(Struct, frozen=True, kw_only=True):
     versions: float | None = None
     commits: tuple[tuple[float, int], ...] = ()  # (time, rows committed so far), of this run
     # What was seen of the source.
+    waiting: Waiting | None = None  # past the committed offset, in a source that does not tell
+    waiting_until: float = 0.0  # when that is too old
     history: History | None = None
     earliest: Marks | None = None
     retention: Mapping[str, float] = {}
@@ -158,6 +161,7 @@ def take_batch(old: SourceLag | None, source: Source, batch: Progress, *, fresh:
         bytes=source.bytes,
         versions=source.versions,
         commits=commits,
+        waiting=old.waiting if same_run else None,
     )
     if source.available is not None and (fresh or not same_run):
         lag = _observe(lag, source.available, at, _CLOSE + asking)
@@ -203,6 +207,16 @@ def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
         removed = lag.removed + (len(history.frame.keys) if history else 0)
         return _measure(msgspec.structs.replace(seen, history=None, removed=removed))
     return _measure(_observe(seen, marks, look.at, _CLOSE))
+
+
+def weigh(
+    lags: Mapping[str, SourceLag], waiting: Mapping[str, Waiting], *, until: float
+) -> dict[str, SourceLag]:
+    """What waits in each source was looked up; where it was not, it is unknown."""
+    return {
+        label: msgspec.structs.replace(lag, waiting=waiting.get(label), waiting_until=until)
+        for label, lag in lags.items()
+    }
 
 
 def _look_back(lag: SourceLag, history: History, latest: Positions, at: float) -> SourceLag:

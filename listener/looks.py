@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
+
+from .sources.waiting import Waiting
 
 
 class Details(Struct, frozen=True, kw_only=True):
@@ -55,6 +59,15 @@ class CheckpointLook(Struct, frozen=True, kw_only=True):
     commits: tuple[int, ...]
     last_commit_at: float | None = None  # the newest commit file's own time
     state_bytes: float | None = None  # what state/ holds; asked for seldom, and only on demand
+
+
+class BacklogLook(Struct, frozen=True, kw_only=True):
+    """What waits in the sources of a query that don't say it themselves."""
+
+    query_id: str
+    run_id: str
+    until: float  # when it is too old to be shown
+    waiting: Mapping[str, Waiting]  # by the source's label; absent: unknown
 
 
 class Unseen(Struct, frozen=True, kw_only=True):

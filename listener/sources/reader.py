@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from .look import Positions
 from .marks import Marks
+from .waiting import Files, Place, Waiting
 
 
 def _unknown(_: Any) -> None:
@@ -22,6 +23,7 @@ class Reader(Struct, frozen=True, kw_only=True):
     beginnings: tuple[str, ...]  # how Spark's description of such a source begins
     marks: Callable[[Any], Marks | None] = _unknown  # where offsets count rows
     version: Callable[[Any], int | None] = _unknown  # where they count versions of a table
+    waiting: Callable[[Files, Place, Any], Waiting | None] | None = None  # beyond an offset
     fixed: Callable[[str], bool] = lambda _: False  # reads only the partitions that it names
 
     def positions(self, offset: Any) -> Positions | None:

@@ -102,7 +102,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     flight_recorder_dir: str | None = None
     """Keep the last 200 events of each query in files there (mode 0600, masked)."""
     checkpoint_seconds: Seconds = 60.0
-    """How often the names in each checkpoint's offsets/ and commits/ are read; 0: never."""
+    """How often the names in each checkpoint, and what waits in files and Delta tables, are read; 0: never."""
     checkpoint_state_size: bool = False
     """Add up the files of state/ too, every tenth time; on object stores such a listing costs money."""
     kafka: str | None = None

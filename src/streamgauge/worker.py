@@ -16,7 +16,7 @@ from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
 from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
-from .listener.looks import CheckpointLook, Details, Gone, Sighting, Tick, Unseen
+from .listener.looks import BacklogLook, CheckpointLook, Details, Gone, Sighting, Tick, Unseen
 from .listener.query import Query
 from .listener.sources.look import SourceLook
 from .listener.stats import Stats
@@ -159,7 +159,7 @@ class Worker:
             query = self._fleet.learn(look, item.at)
         elif isinstance(look, Sighting):
             query = self._fleet.look(look)
-        elif isinstance(look, CheckpointLook):
+        elif isinstance(look, CheckpointLook | BacklogLook):
             query = self._fleet.inspect(look)
         elif isinstance(look, Unseen):
             query = self._fleet.hide(look)

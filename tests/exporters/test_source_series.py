@@ -12,7 +12,9 @@ from streamgauge.config import make_config
 from streamgauge.exporters.prometheus import PrometheusExporter
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.inbox import Item
+from streamgauge.listener.looks import BacklogLook
 from streamgauge.listener.sources.look import SourceLook
+from streamgauge.listener.sources.waiting import Waiting
 from streamgauge.listener.stats import Stats
 
 KEYS = [(f"t{t}", str(p)) for t in range(3) for p in range(8)]
@@ -171,6 +173,39 @@ def test_delta_source_in_versions_files_and_bytes():
     assert value(samples, "source_backlog_bytes", **one) == 2048
     for name in ("source_backlog_rows", "source_lag_seconds", "source_partitions"):
         assert value(samples, name, **one) is None
+
+
+def test_what_waits_in_a_source_that_does_not_tell(agent):
+    """Shown from look to look, also past a commit; not when the look is old, nor after the end."""
+    mine, life = agent(), Life("reader")
+    source = {"description": "FileStreamSource[file:/in]", "endOffset": {"logOffset": 3}}
+    feed(mine, life.started(), life.progress(sources=[source]))
+
+    def look(waiting, seconds=60.0):
+        seen = BacklogLook(
+            query_id=life.query_id, run_id=life.run_id, until=time.time() + seconds, waiting=waiting
+        )
+        mine.inbox.put(Item("look", seen, time.time()))
+
+    def shown():
+        return value(page(mine), "source_backlog_files", query="reader", source="0-file")
+
+    assert shown() is None
+    look({"0-file": Waiting(files=0)})
+    wait_for(lambda: shown() == 0, what="nothing waits")
+    look({"0-file": Waiting(files=7)})
+    wait_for(lambda: shown() == 7, what="seven files")
+    feed(mine, life.progress(sources=[source]))
+    assert shown() == 7
+    look({})
+    wait_for(lambda: shown() is None, what="a look that could not tell")
+    look({"0-file": Waiting(files=6)}, seconds=1.0)
+    wait_for(lambda: shown() == 6, what="six files")
+    wait_for(lambda: shown() is None, what="a look too old")
+    look({"0-file": Waiting(files=5)})
+    wait_for(lambda: shown() == 5, what="five files")
+    feed(mine, life.terminated())
+    assert shown() is None
 
 
 def test_look_comes_through_the_inbox(agent):

@@ -10,7 +10,8 @@ from streamgauge.listener.checkpoint_watch import CheckpointWatch
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
 from streamgauge.listener.inbox import Inbox
-from streamgauge.listener.looks import CheckpointLook
+from streamgauge.listener.looks import BacklogLook, CheckpointLook
+from streamgauge.listener.sources.waiting import Waiting
 
 
 class Store:
@@ -19,6 +20,10 @@ class Store:
     def __init__(self):
         self.asked, self.sized = [], []
         self.error, self.seconds = None, 0.0
+        self.behind = {}
+
+    def waiting(self, query):
+        return self.behind
 
     def checkpoint(self, query, *, size):
         self.asked.append(query.label)
@@ -75,3 +80,15 @@ def test_size_of_the_state_is_asked_for_seldom_and_only_on_demand():
         watch.look()
     assert store.sized == [True, *[False] * 9, True]
     assert {item.content.state_bytes for item in inbox.take(0)} == {4096.0}
+
+
+def test_what_waits_is_looked_at_whatever_becomes_of_the_names():
+    """A look of its own: a store that can't list the checkpoint may still have the table's log."""
+    watch, store, inbox, errors = _watch("orders", seconds=60)
+    store.error, store.behind = OSError("403"), {"0-delta": Waiting(versions=3)}
+    assert not watch.look()
+    (item,) = inbox.take(0)
+    assert isinstance(item.content, BacklogLook)
+    assert item.content.waiting == store.behind
+    assert 170 < item.content.until - time.time() <= 180
+    assert len(errors) == 1
