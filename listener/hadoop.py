@@ -38,7 +38,8 @@ class HadoopFiles:
         if count > _MOST:
             self._wide.add(path)
             return None
-        found = list(_STATUS.finditer(self._jvm.java.util.Arrays.toString(statuses)))
+        text = self._jvm.scala.runtime.ScalaRunTime.stringOf(statuses)  # all in one call
+        found = list(_STATUS.finditer(text))
         return [_file(status) for status in found] if len(found) == count else None
 
     def read(self, path: str, most: int) -> str | None:

@@ -25,7 +25,7 @@ def _fill(folder, names):
 def test_files_that_wait_count_down(spark, listen, tmp_path):
     """Five files, one a batch: each commit takes one away; the batch that runs still counts."""
     folder, gate = tmp_path / "in", threading.Semaphore(0)
-    _fill(folder, ["a b.txt", "b%20.txt", "c+ü.txt", "d.txt", "e.txt", "_hidden", ".hidden"])
+    _fill(folder, ["a b.txt", "b%20.txt", "c+;.txt", "d.txt", "e.txt", "_hidden", ".hidden"])
     listener = listen(checkpoint_seconds=0.1)
 
     def waiting(kind):
