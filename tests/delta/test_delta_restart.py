@@ -11,20 +11,12 @@ import uuid
 from pathlib import Path
 
 import pytest
-from delta_driver import FILES, ROWS, delta_session, start_query
+from delta_driver import FILES, ROWS, start_query
 from stage import ROOT, wait_for
 
 from streamgauge.cli import main
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """The Spark that restarts and counts."""
-    session = delta_session()
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -3,20 +3,12 @@
 import threading
 
 import pytest
-from delta_driver import ROWS, delta_session, write_source
+from delta_driver import ROWS, write_source
 from stage import page, value, wait_for
 
 from streamgauge import TelemetryListener
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """A Spark with Delta."""
-    session = delta_session()
-    yield session
-    session.stop()
 
 
 def test_versions_and_files_that_wait_count_down(spark, tmp_path):
