@@ -6,9 +6,9 @@ from connect_server import Proxy, Server
 from stage import free_port
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def one_server(tmp_path_factory):
-    """One server for all tests."""
+    """One server for the tests of a file; queries that they leave behind end with it."""
     one = Server(free_port(), tmp_path_factory.mktemp("connect"))
     yield one
     one.kill()
