@@ -123,7 +123,6 @@ def test_heaviest_query_grows_no_faster_than_the_fleet(fleet):
     small, few = timed(fleet, targets[heaviest][1], "twenty")
     assert (few, count) == (20, 200), title
     assert seconds / count < 2 * small / few, (title, seconds, small)
-    assert seconds < 2, (title, seconds)  # and nobody waits for it
 
 
 def test_table_names_every_query(fleet):
