@@ -41,7 +41,7 @@ setup-integration: setup  ## what else the integration tests need: programs buil
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
 	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/kafka --ignore tests/delta -m "integration and not lab"
 	$(BIN)/python -m pytest $(PYTEST) $(TWO) tests/kafka -m integration
-	.venv-3.5/bin/python -m pytest $(PYTEST) tests/checkpoint tests/spark/test_providers.py tests/kafka/test_kafka_query.py::test_throttled_then_hung -m integration
+	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) tests/checkpoint tests/spark/test_providers.py tests/kafka/test_kafka_query.py::test_throttled_then_hung -m integration
 	.venv-delta/bin/python -m pytest $(PYTEST) tests/delta -m integration
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3; LINES="4.1 4.2" for some of them
