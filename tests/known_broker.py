@@ -116,3 +116,21 @@ def nested(positions: dict[tuple[str, str], int]) -> dict[str, dict[str, int]]:
 def iso(at: float) -> str:
     """A time as Spark writes it."""
     return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def check(reader: Reader, now: float, slack: float = 0.0) -> float | None:
+    """Lag is within 10 % or 1 s of the producer's clock, or absent; never a false zero."""
+    found = reader.lag.seconds(now)
+    since = reader.broker.oldest_unread(reader.read, now)
+    true = 0.0 if since is None else now - since
+    if found is not None:
+        assert abs(found - true) <= max(1.0, 0.1 * true) + slack, (found, true)
+    return found
+
+
+def two_partitions() -> Reader:
+    """A query that has read half a minute of two partitions."""
+    reader = Reader(Broker({("t0", "0"): steady(10, 600), ("t0", "1"): steady(10, 600)}))
+    for n in range(5):
+        reader.batch(T0 + 10 + 5 * n, 1.0)
+    return reader

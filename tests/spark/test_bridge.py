@@ -164,6 +164,7 @@ def test_connect_of_3_5_is_refused_with_the_reason():
 
     session = SparkSession("sc://127.0.0.1:1")  # nobody is asked until something is sent
     listener = streamgauge.TelemetryListener()
+    # The listener itself refuses: 3.5's Connect can't have it, so there is nothing to build.
     refused = pytest.raises(NotImplementedError, match=r"4\.0 or newer")
     with refused:
         session.streams.addListener(listener)
