@@ -39,10 +39,11 @@ setup-integration: setup  ## what else the integration tests need: programs buil
 	@$(PYTHON) scripts/setup_integration.py
 
 test-integration: setup-integration  ## the tests that need the Go module proxy or take long
-	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/kafka --ignore tests/delta -m "integration and not lab"
+	$(BIN)/python -m pytest $(PYTEST) $(TWO) --ignore tests/kafka --ignore tests/delta --ignore tests/stack -m "integration and not lab"
 	$(BIN)/python -m pytest $(PYTEST) $(TWO) tests/kafka -m integration
 	.venv-3.5/bin/python -m pytest $(PYTEST) $(TWO) tests/checkpoint tests/spark/test_providers.py tests/kafka/test_kafka_query.py::test_throttled_then_hung -m integration
 	.venv-delta/bin/python -m pytest $(PYTEST) tests/delta -m integration
+	$(BIN)/python -m pytest $(PYTEST) tests/stack -m integration
 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3; LINES="4.1 4.2" for some of them
 	@$(PYTHON) scripts/setup.py $(LINES)
@@ -95,6 +96,18 @@ lock: setup  ## write requirements.lock anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group release --universal --python-version 3.11 \
 	  --no-emit-index-url --no-annotate --no-header --no-emit-package pyspark --no-emit-package py4j \
 	  --upgrade --output-file requirements.lock
+
+stack:  ## the whole stack on loopback, without containers: Kafka, Spark, Prometheus, Alertmanager, Jaeger, dashboards' preview
+	@$(PYTHON) scripts/setup.py 4.3 programs
+	@$(PYTHON) scripts/setup_npm.py grafana/preview
+	@$(PYTHON) scripts/setup_integration.py jaeger kafka
+	@$(BIN)/python -B scripts/stack.py up
+
+stack-down:  ## end it; only its logs stay, in artifacts/stack/logs
+	@$(BIN)/python -B scripts/stack.py down
+
+stack-fault:  ## break its demo job: FAULT=hang, fail or slow; FAULT=well mends it
+	@$(BIN)/python -B scripts/stack.py fault $(FAULT)
 
 wheel: setup  ## sdist and wheel into dist/, and what an index and a user's cluster would say of them
 	rm -rf $(DIST)
