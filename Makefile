@@ -53,7 +53,7 @@ test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3; LINES="4.1
 bench: setup  ## measure the agent's published figures again (under 10 minutes) and write docs/performance.md
 	$(BIN)/python bench/run.py
 
-bench-traces: setup  ## measure what tracing costs, and a collector that dies (about 12 minutes)
+bench-traces: setup  ## measure what tracing costs, and a collector that dies (about 16 minutes)
 	$(BIN)/python bench/run.py traces
 
 bench-fleet: setup  ## what 10, 100 and 1,000 queries cost a Prometheus with a week behind it; docs/scale.md (8 minutes)
@@ -68,10 +68,12 @@ rules: setup  ## write the alert rules, the Alertmanager example and the runbook
 dashboards: setup  ## write the dashboards, their provisioning files and the list in the docs anew
 	$(BIN)/python -m streamgauge.grafana.dashboards.documents .
 
-recording: setup  ## six minutes of a real Spark with faults, scraped by a real Prometheus, for the pictures
+recording: setup  ## nine minutes of a real Spark with every fault of the lab, scraped by a real Prometheus, for the pictures
+	@$(PYTHON) scripts/setup_integration.py kafka
 	$(BIN)/python tests/dashboards/recording.py
 
-panels: setup  ## ask every panel's queries of a real Prometheus after a real Spark run with faults
+panels: setup  ## ask every panel's queries of a real Prometheus after a real Spark run with every fault of the lab
+	@$(PYTHON) scripts/setup_integration.py kafka
 	$(BIN)/python -m pytest tests/dashboards -m lab
 
 screenshots: setup  ## pictures of the dashboards' previews from the recording, which is made if there is none

@@ -11,12 +11,16 @@ from stage import wait_for
 
 from streamgauge import TelemetryListener
 
-PAIRS, BATCHES = 60, 4
+PAIRS, BATCHES = 60, 6
 
 
 def main() -> None:
     spark = build_session(
-        "bench-batches", **{"spark.sql.streaming.numRecentProgressUpdates": "1000"}
+        "bench-batches",
+        **{
+            "spark.sql.streaming.numRecentProgressUpdates": "1000",
+            "spark.sql.shuffle.partitions": "1",  # short batches: more of them in the time there is
+        },
     )
     spark.sparkContext.setLogLevel("OFF")
     listener = TelemetryListener(metrics_address="127.0.0.1:0", log_level="off")
@@ -28,7 +32,7 @@ def main() -> None:
     commits(query, 60, 120)
 
     def stretch() -> float:
-        first = query.lastProgress["batchId"] + 2  # the one that runs now is neither
+        first = query.lastProgress["batchId"] + 3  # the one that runs now is neither
         wait_for(lambda: query.lastProgress["batchId"] >= first + BATCHES - 1, 60)
         durations = [
             p["durationMs"]["triggerExecution"]

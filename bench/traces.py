@@ -5,12 +5,13 @@
     python bench/traces.py outage       the collector is killed again and again, and for a minute
 
 Each prints its figures as lines of JSON. Windows alternate, so that a noisy machine is as noisy
-for the one as for the other; the bound is the upper end of a 95 % confidence interval of the
-median ratio (a sign test: no distribution is assumed).
+for the one as for the other. Of a window the geometric mean counts, since some waits are a hundred times
+others; the bound is the upper end of a 95 % confidence interval of the median ratio (signed ranks).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -37,13 +38,22 @@ SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
 # ---- statistics -----------------------------------------------------------------------------
 
 
-def interval(ratios: list[float]) -> tuple[float, float, float]:
-    """Median with the bounds of its 95 % confidence interval, from the order of the values."""
-    values = sorted(ratios)
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """Median with the bounds of its 95 % confidence interval, by the signed ranks of pairs (Hodges-Lehmann).
+
+    Where two things don't differ, a difference is as likely as its opposite; no more is assumed.
+    """
+    means = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(values, 2))
     count = len(values)
-    low = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))
-    high = min(count - 1, math.ceil(1 + (count + 1.96 * math.sqrt(count)) / 2) - 1)
-    return values[low], statistics.median(values), values[high]
+    spread = 1.96 * math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
+    low = max(0, math.floor(len(means) / 2 - spread))
+    return means[low], statistics.median(means), means[-1 - low]
+
+
+def ratios(below: list[float], above: list[float]) -> tuple[float, float, float]:
+    """The interval of `above` ÷ `below`, pair by pair: a ratio is as likely as its inverse."""
+    low, middle, high = interval([math.log(b / a) for a, b in zip(below, above, strict=True)])
+    return math.exp(low), math.exp(middle), math.exp(high)
 
 
 # ---- a collector ----------------------------------------------------------------------------
@@ -198,7 +208,7 @@ def wait_for_events(events, seconds: float, least: int = 2 * QUERIES) -> None:
         time.sleep(0.1)
 
 
-def bench_bus(runs: int = 60, seconds: float = 1.0) -> None:
+def bench_bus(runs: int = 50, seconds: float = 2.0) -> None:
     """Time on Spark's bus and in the worker, with and without traces, in turns within each run."""
     from streamgauge import TelemetryListener
 
@@ -227,7 +237,7 @@ def bench_bus(runs: int = 60, seconds: float = 1.0) -> None:
                 seen[traced] += times
             for traced, pairs in seen.items():
                 found[traced].append(
-                    [statistics.median(column) for column in zip(*pairs, strict=True)]
+                    [statistics.geometric_mean(column) for column in zip(*pairs, strict=True)]
                 )
         for query in queries:
             query.stop()
@@ -235,7 +245,7 @@ def bench_bus(runs: int = 60, seconds: float = 1.0) -> None:
         spark.stop()
         sink.kill()
     both = list(zip(found[False], found[True], strict=True))
-    bus = interval([on[0] / off[0] for off, on in both])
+    bus = ratios([off[0] for off, _ in both], [on[0] for _, on in both])
     added = interval([on[1] - off[1] for off, on in both])
     share = interval([(on[1] - off[1]) / on[1] for off, on in both])
     report(
@@ -281,7 +291,7 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
-def bench_outage(pairs: int = 40, seconds: float = 2.5, count: int = 6) -> None:
+def bench_outage(pairs: int = 50, seconds: float = 2.5, count: int = 6) -> None:
     """The collector lives and dies in turns, then is dead for a whole minute; batches are timed."""
     from streamgauge import TelemetryListener
 
@@ -307,7 +317,7 @@ def bench_outage(pairs: int = 40, seconds: float = 2.5, count: int = 6) -> None:
                 sink.kill()
             noted.seconds = []
             wait_for_events(noted.seconds, seconds, 2 * count)
-            found[alive].append(statistics.median(noted.seconds))
+            found[alive].append(statistics.geometric_mean(noted.seconds))
         sink.kill()
         before, most, begun = resident_mb(), 0.0, dict(agent.stats.of("spans"))
         minute = time.monotonic() + 60
@@ -324,7 +334,7 @@ def bench_outage(pairs: int = 40, seconds: float = 2.5, count: int = 6) -> None:
         received = sink.spans
         spark.stop()
     counted = dict(agent.stats.of("spans"))
-    ratio = interval([b / a for a, b in zip(found[True], found[False], strict=True)])
+    ratio = ratios(found[True], found[False])
     report(
         "batch time with the collector dead / alive (upper bound)",
         ratio[2],

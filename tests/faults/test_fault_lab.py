@@ -118,18 +118,6 @@ def warned(lab: Lab, fault: str, *alerts: str) -> None:
 
 
 @pytest.mark.lab
-def test_sink_that_fails_every_third_batch_is_a_loop(lab: Lab):
-    """Restarted by its own driver each time, the query is in a loop: one page says so."""
-    lab.begin("third")
-    lab.on("fail", 3)
-    result = Result("a sink that fails every third batch", ["RestartLoop"])
-    paged(lab, result, window=0.0, begun=lambda: lab.said("started third")[2])
-    lab.off("fail")
-    lab.settle(minutes=3)
-    lab.kept(result)
-
-
-@pytest.mark.lab
 def test_deleted_checkpoint_pages_at_once(lab: Lab):
     """The same name with a new query id."""
     lab.begin("deleted")
