@@ -54,6 +54,7 @@ def up() -> int:
     if any(map(is_alive, remembered())):
         return _tell_what_runs()
     try:
+        end_all()  # what a service that died has left
         _check_programs()
         _check_ports()
         _make_folders()

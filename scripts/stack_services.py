@@ -15,6 +15,7 @@ import yaml
 from setup import PROGRAMS, ROOT, environment
 
 DOCKER = ROOT / "docker"
+SCRIPTS = ROOT / "scripts"
 STACK = ROOT / "artifacts" / "stack"
 LOGS = STACK / "logs"
 WORK = STACK / "work"
@@ -98,7 +99,6 @@ def services() -> list[Service]:
     storage = ["kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZ2F1Z2UtZGVtbw", "-c"]
     submit, *job = words("driver")
     connector = ",".join(map(str, jars("kafka-4")))  # the image has it among Spark's own jars
-    preview = str(Path(__file__).with_name("stack_preview.py"))
     return [
         Service(
             "kafka",
@@ -109,9 +109,10 @@ def services() -> list[Service]:
         Service("pager", words("pager"), (9099,), "/"),
         Service(
             "alertmanager",
-            ["alertmanager", *words("alertmanager"), "--web.listen-address=127.0.0.1:9093"],
+            ["./alertmanager", *words("alertmanager"), "--web.listen-address=127.0.0.1:9093"],
             (9093,),
             "/-/ready",
+            first=["python", str(SCRIPTS / "stack_alertmanager.py")],
         ),
         Service(
             "prometheus",
@@ -142,5 +143,5 @@ def services() -> list[Service]:
             settings=settings("driver"),
             seconds=180,
         ),
-        Service("dashboards", ["python", preview], (3000,), "/"),
+        Service("dashboards", ["python", str(SCRIPTS / "stack_preview.py")], (3000,), "/"),
     ]
