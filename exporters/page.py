@@ -17,7 +17,7 @@ from streamgauge.listener.verdict import STATES, judge
 from .budget import Budget
 from .histogram import BATCH_BOUNDS, Histogram
 from .metrics import INFO, METRICS, PREFIX
-from .providers import CUMULATIVE, PROVIDER_METRICS
+from .providers import CUMULATIVE, NEVER_MEASURED, PROVIDER_METRICS
 from .source_series import LIVE, counters_of, gauges_of, live_of
 
 Key = tuple[str, tuple[str, ...]]  # name of a metric, values of its labels past app and query
@@ -139,6 +139,8 @@ class Page:
         self.add("state_update_seconds_total", operator.update_seconds, label)
         self.add("state_removal_seconds_total", operator.removal_seconds, label)
         for spark_name, value in operator.custom.items():
+            if spark_name in NEVER_MEASURED:
+                continue
             metric = PROVIDER_METRICS.get(spark_name)
             if metric is None:
                 self.set("state_custom", value, label, spark_name)

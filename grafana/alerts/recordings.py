@@ -120,9 +120,14 @@ BASELINES = Group(
     "baselines",
     recordings=(
         Recording(
+            "query:streamgauge_batch_duration:count1w",
+            "count_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)",
+            "steps in which there were batches; a rule of its own, since a week takes long to read",
+        ),
+        Recording(
             "query:streamgauge_batch_duration:avg1w",
             "avg_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)\n"
-            "and on ($Q) count_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset) >= $baseline_minimum / $baseline_step",
+            "and on ($Q) query:streamgauge_batch_duration:count1w >= $baseline_minimum / $baseline_step",
             "usual length of a batch; absent until there is a day's worth of batches",
         ),
         Recording(

@@ -239,10 +239,9 @@ STATE_BOARD = Board(
                     axis="keys/s",
                 ),
                 _rocksdb(
-                    "Bytes flushed, compacted, copied",
+                    "Bytes flushed and compacted",
                     "Bps",
-                    "Copied goes to the checkpoint's file system. Bad is compaction that outgrows what is"
-                    " written.",
+                    "Bad is compaction that outgrows what is written.",
                     Target(
                         f"sum by ({QUERY}) ({_by_operator('state_rocksdb_flush_written_bytes_total')})",
                         "flushed",
@@ -251,26 +250,22 @@ STATE_BOARD = Board(
                         f"sum by ({QUERY}) ({_by_operator('state_rocksdb_compaction_written_bytes_total')})",
                         "compacted",
                     ),
-                    Target(
-                        f"sum by ({QUERY}) ({_by_operator('state_rocksdb_copied_bytes_total')})",
-                        "copied",
-                    ),
                     alerts=("StateCommitSlow",),
                 ),
                 _rocksdb(
-                    "Files copied and reused",
+                    "Files of the newest snapshots",
                     "short",
-                    "Bad is copies without reuse: every snapshot is written whole.",
+                    "Over all stores. Bad is copies without reuse: every snapshot is written whole.",
                     Target(
-                        _by_operator("state_rocksdb_files_copied_total"),
+                        best("max", "state_rocksdb_snapshot_copied_files", by="operator"),
                         "{{query}} {{operator}} copied",
                     ),
                     Target(
-                        _by_operator("state_rocksdb_files_reused_total"),
+                        best("max", "state_rocksdb_snapshot_reused_files", by="operator"),
                         "{{query}} {{operator}} reused",
                     ),
                     alerts=("StateCommitSlow",),
-                    axis="files/s",
+                    axis="files",
                 ),
                 _rocksdb(
                     "Task time a second: flush, snapshot, upload, compaction",

@@ -16,13 +16,14 @@ def build_session(name="streamgauge-tests", **conf):
     """A small Spark: two cores, no UI, nothing left behind in the working directory."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # of Spark's Python workers too
     builder = SparkSession.builder.master("local[2]").appName(name)
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
         **conf,
     }
     for key, value in settings.items():

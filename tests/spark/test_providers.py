@@ -1,34 +1,99 @@
-"""What each of the state store providers' metrics means, seen over ten batches and more.
+"""What each of the state store providers' metrics means, seen over ten batches and more."""
 
-The load changes from batch to batch (many rows, few rows, many rows …), so that the three kinds come
-apart: a figure of a batch follows the load and falls again, a total never falls and grows with every
-batch, a level is about the size of the state whatever the batch did.
-"""
-
-import json
-import os
+import time
+from functools import partial
 from itertools import pairwise
-from statistics import mean
+from typing import Any
 
-import pyspark
 import pytest
-from harness import commits
 from msgspec import Struct
-from stage import wait_for
+from provider_batches import (
+    CHANGELOG,
+    HDFS,
+    ROCKSDB,
+    STORE,
+    VERSION,
+    dedupe,
+    kinds_of,
+    run_batches,
+)
 
-from streamgauge.exporters import Exporter
-from streamgauge.exporters.providers import BATCH, CUMULATIVE, LEVEL, PROVIDER_METRICS
-from streamgauge.listener.events import Progress
+from streamgauge.exporters.providers import NEVER_MEASURED, PROVIDER_METRICS
 
-BATCHES = 12
-VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-STORE = "spark.sql.streaming.stateStore"
-ROCKSDB = {
-    f"{STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SNAPSHOT = frozenset(
+    f"rocksdb{what}"
+    for what in ("FilesCopied", "FilesReused", "BytesCopied", "ZipFileBytesUncompressed")
+)
+UNLOADED = {f"{STORE}.unloadOnCommit": "true"}
+# A store lags at once, and the coordinator has it write a snapshot with its next batch.
+LAGGING = {
+    f"{STORE}.minDeltasForSnapshot": "2",
+    f"{STORE}.maintenanceInterval": "1000",
+    f"{STORE}.multiplierForMinVersionDiffToLog": "1",
+    f"{STORE}.multiplierForMinTimeDiffToLog": "1",
 }
-HDFS = {
-    f"{STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-}
+HOUR = 3_600_000  # milliseconds
+TASKS = 4  # of a batch at a time, and threads of RocksDB's own
+
+
+# ---- queries ---------------------------------------------------------------------------------
+
+
+def expire(rows):
+    """Keys by their minute, with a watermark behind which they are removed."""
+    return rows.withWatermark("t", "50 seconds").groupBy("t", "k").count()
+
+
+def count_padded(rows):
+    """Keys of ten kilobytes."""
+    return rows.groupBy("k", "pad").count()
+
+
+def count_in_variables(rows):
+    """State in a variable of the user's own, with a time to live."""
+    import pandas as pd
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class Counter(StatefulProcessor):
+        def init(self, handle):
+            self.total = handle.getValueState("total", "n long", HOUR)
+
+        def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803
+            before = self.total.get()[0] if self.total.exists() else 0
+            count = before + sum(len(part) for part in rows)
+            self.total.update((count,))
+            yield pd.DataFrame({"k": [key[0]], "n": [count]})
+
+        def close(self):
+            pass
+
+    return rows.groupBy("k").transformWithStateInPandas(
+        statefulProcessor=Counter(),
+        outputStructType="k int, n long",
+        outputMode="Update",
+        timeMode="ProcessingTime",
+    )
+
+
+# ---- between two batches ---------------------------------------------------------------------
+
+
+def pause(_n, _checkpoint):
+    """Leave the store's maintenance its time."""
+    time.sleep(1)
+
+
+def spoil(suffix, n, checkpoint):
+    """Empty each store's newest snapshot, after every other batch."""
+    for store in (checkpoint / "state" / "0").iterdir() if n % 2 == 0 else ():
+        found = [file for file in store.glob(f"*.{suffix}") if file.stem.isdigit()]
+        if found:
+            newest = max(found, key=lambda file: int(file.stem))
+            newest.write_bytes(b"")
+            newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+
+
+# ---- cases -----------------------------------------------------------------------------------
 
 
 class Case(Struct, frozen=True):
@@ -36,104 +101,100 @@ class Case(Struct, frozen=True):
 
     settings: dict[str, str]
     alone: frozenset[str] = frozenset()
-    evicts: bool = False  # with a watermark, so that state is scanned and removed
+    since: tuple[int, int] = (3, 5)
+    more: dict[str, Any] = {}
 
 
-CHANGELOG = {
-    "rocksdbChangeLogWriterCommitLatencyMs": (4, 1),
-    "rocksdbLoadLatencyMs": (4, 1),
-}
+def rare(settings, *names, since=(3, 5), **more):
+    """A case for metrics that stay at 0 in others."""
+    return Case(settings, frozenset(names), since, more)
+
+
 CASES = {
     "rocksdb": Case(ROCKSDB),
     "hdfs": Case(HDFS),
-    "rocksdb with a changelog": Case(
-        {**ROCKSDB, f"{STORE}.rocksdb.changelogCheckpointing.enabled": "true"},
-        frozenset(name for name, since in CHANGELOG.items() if since <= VERSION),
+    "rocksdb with a changelog": rare(
+        {**CHANGELOG, f"{STORE}.minDeltasForSnapshot": "2", f"{STORE}.maintenanceInterval": "2000"},
+        "rocksdbChangeLogWriterCommitLatencyMs",
+        "rocksdbLoadLatencyMs",
+        *SNAPSHOT,
+        after=pause,
     ),
-    "rocksdb that compacts": Case(
-        {**ROCKSDB, f"{STORE}.rocksdb.compactOnCommit": "true"},
-        frozenset({"rocksdbCommitCompactLatency"}),
+    "rocksdb that compacts": rare(
+        {**ROCKSDB, f"{STORE}.rocksdb.compactOnCommit": "true"}, "rocksdbCommitCompactLatency"
     ),
-    "rocksdb that evicts": Case(
-        ROCKSDB, frozenset({"rocksdbTotalBytesReadThroughIterator"}), evicts=True
+    "rocksdb that evicts": rare(
+        *(ROCKSDB, "rocksdbTotalBytesReadThroughIterator"), plan=expire, by_two=True, mode="append"
     ),
-    "hdfs without its cache": Case(
-        {**HDFS, "spark.sql.streaming.maxBatchesToRetainInMemory": "0"},
-        frozenset({"loadedMapCacheMissCount"}),
+    "rocksdb that stalls": rare(
+        {
+            **ROCKSDB,
+            f"{STORE}.rocksdb.writeBufferSizeMB": "1",
+            f"{STORE}.rocksdb.maxWriteBufferNumber": "1",
+        },
+        "rocksdbWriterStallLatencyMs",
+        plan=count_padded,
+        pad=10_000,
     ),
+    "rocksdb with variables": rare(
+        ROCKSDB,
+        "rocksdbNumExternalColumnFamilies",
+        "rocksdbNumInternalColumnFamilies",
+        "rocksdbNumInternalColFamiliesKeys",
+        since=(4, 0),
+        plan=count_in_variables,
+    ),
+    "rocksdb that is unloaded": rare(
+        {**CHANGELOG, **UNLOADED, f"{STORE}.minDeltasForSnapshot": "3"},
+        "rocksdbReplayChangeLogLatencyMs",
+        "rocksdbNumReplayChangelogFiles",
+        "rocksdbNumLoadedFromDfs",
+        since=(4, 1),
+        plan=dedupe,
+    ),
+    "rocksdb with bad snapshots": rare(
+        {**CHANGELOG, **UNLOADED, f"{STORE}.minDeltasForSnapshot": "1"},
+        "rocksdbNumSnapshotsAutoRepaired",
+        since=(4, 2),
+        plan=dedupe,
+        after=partial(spoil, "zip"),
+    ),
+    "rocksdb that lags": rare(
+        {**CHANGELOG, **LAGGING}, "rocksdbForceSnapshotCount", since=(4, 2), after=pause
+    ),
+    "hdfs without its cache": rare(
+        {**HDFS, "spark.sql.streaming.maxBatchesToRetainInMemory": "0"}, "loadedMapCacheMissCount"
+    ),
+    "hdfs with bad snapshots": rare(
+        {**HDFS, **UNLOADED, f"{STORE}.minDeltasForSnapshot": "1"},
+        "numSnapshotsAutoRepaired",
+        since=(4, 2),
+        plan=dedupe,
+        after=partial(spoil, "snapshot"),
+    ),
+    "hdfs that lags": rare({**HDFS, **LAGGING}, "forceSnapshotCount", since=(4, 2), after=pause),
 }
 ALONE = frozenset().union(*(case.alone for case in CASES.values()))
 
 
-class Batches(Exporter):
-    """Keeps what it is told."""
-
-    name = "batches"
-
-    def __init__(self):
-        self.custom = []
-
-    def handle(self, event, query):
-        if isinstance(event, Progress) and event.operators and event.has_data:
-            self.custom.append(event.operators[0].custom)
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=[pytest.mark.integration] if " " in name else [])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=[pytest.mark.integration] if case.alone else [])
         for name, case in CASES.items()
-        if case.alone or " " not in name  # on an old Spark there is nothing more to see in some
-    ]
+        if case.since <= VERSION
+    ],
 )
-def ran(request, listen, spark, tmp_path):
-    """A case, and per metric its value in each batch of one run."""
-    case, source = CASES[request.param], tmp_path / "in"
-    source.mkdir()
-    for n in range(BATCHES):
-        many = n % 4 < 2 if case.evicts else n % 2 == 0
-        first, at = n * 1000, f"2026-01-01T00:{n:02}:00"  # two thirds of the keys are known before
-        lines = (json.dumps({"k": first + i, "t": at}) for i in range(3000 if many else 30))
-        path = source / f"{n:03}.json"
-        path.write_text("\n".join(lines) + "\n")
-        os.utime(path, (1_700_000_000 + n, 1_700_000_000 + n))  # the file source reads by age
-    for key, value in case.settings.items():
-        spark.conf.set(key, value)
-    batches = Batches()
-    listen(exporters=[batches])
-    try:
-        stream = spark.readStream.schema("k int, t timestamp").option("maxFilesPerTrigger", 1)
-        rows = stream.json(str(source))
-        if case.evicts:
-            rows = rows.withWatermark("t", "50 seconds")
-        query = (
-            rows.groupBy(*(("t", "k") if case.evicts else ("k",)))
-            .count()
-            .writeStream.format("noop")
-            .outputMode("append" if case.evicts else "update")
-            .queryName(f"kinds_{request.param}")
-            .option("checkpointLocation", str(tmp_path / "ck"))
-            .start()
-        )
-        commits(query, BATCHES, 110)
-        wait_for(lambda: len(batches.custom) >= BATCHES, what="the batches")
-        query.stop()
-    finally:
-        for key in case.settings:
-            spark.conf.unset(key)
-    names = {name for custom in batches.custom for name in custom}
-    return case, {
-        name: [custom.get(name, 0.0) for custom in batches.custom[:BATCHES]]
-        for name in sorted(names)
-    }
-
-
-def test_kinds_over_ten_batches(ran):
-    """Every known metric that moves is of the kind that the table says; none is unknown."""
-    case, values = ran
-    assert set(values) <= set(PROVIDER_METRICS), set(values) - set(PROVIDER_METRICS)
-    run = {name for name in values if PROVIDER_METRICS[name].basis == "run"}
-    proved = case.alone or run - ALONE
-    found = {name: kinds_of(values[name]) for name in proved if any(values.get(name, ()))}
+def test_kinds_over_ten_batches(case, listen, spark, tmp_path):
+    """Every known metric that moves is of the kind and unit that the table says; none is unknown."""
+    values, seconds = run_batches(spark, listen, tmp_path, case.settings, **case.more)
+    known = set(PROVIDER_METRICS) & set(values)
+    others = {name for name in set(values) - known if not case.more or name.startswith("rocksdb")}
+    assert others <= NEVER_MEASURED  # what is not the store's is the operator's
+    assert not any(sum(values[name]) for name in NEVER_MEASURED & set(values))
+    proved = (case.alone & known) if case.alone else known - ALONE
+    assert proved == case.alone or not case.alone or VERSION < (4, 3)
+    found = {name: kinds_of(values[name]) for name in proved if any(values[name])}
     wrong = {
         name: (PROVIDER_METRICS[name].kind, kinds, values[name])
         for name, kinds in found.items()
@@ -141,15 +202,17 @@ def test_kinds_over_ten_batches(ran):
     }
     assert not wrong
     assert proved <= set(found), f"ten batches say nothing of {proved - set(found)}: {values}"
+    for name in known:
+        if "_seconds" in PROVIDER_METRICS[name].name:
+            taken = sum(values[name]) * PROVIDER_METRICS[name].scale
+            assert taken < TASKS * sum(seconds), (name, values[name], seconds)
+    if case.alone >= SNAPSHOT:
+        assert_repeated(values)
 
 
-def kinds_of(series):
-    """The kinds that a series of values may be of, where big batches stand at even places."""
-    steps = list(pairwise(series))
-    if all(after >= before for before, after in steps) and series[-1] > series[0]:
-        doubled = series[-1] > 1.5 * series[0]
-        return {CUMULATIVE, LEVEL} if doubled else {LEVEL}
-    big, small = mean(series[::2]), mean(series[1::2])
-    if small < big / 2 or big < small / 2:
-        return {BATCH}  # it follows the load, also where one batch's work is done in the next
-    return {BATCH, LEVEL}
+def assert_repeated(values):
+    """What Spark says of a snapshot is said again in the batches without one, however much they write."""
+    for name in SNAPSHOT:
+        repeated = [before for before, after in pairwise(values[name]) if before == after > 0]
+        assert len(repeated) >= 3, values[name]
+    assert max(values["rocksdbPutCount"]) > 50 * min(values["rocksdbPutCount"])

@@ -1,0 +1,114 @@
+"""Batches of a stateful query, and what Spark reported of its state store in each of them.
+
+The load changes from batch to batch (many rows, few rows, many rows …), so that the three kinds come
+apart: a figure of a batch follows the load and falls again, a total never falls and grows with every
+batch, a level is about the size of the state whatever the batch did.
+"""
+
+import json
+import os
+from itertools import pairwise
+from statistics import mean
+
+import pyspark
+from harness import commits
+from stage import wait_for
+
+from streamgauge.exporters import Exporter
+from streamgauge.exporters.providers import BATCH, CUMULATIVE, LEVEL
+from streamgauge.listener.events import Progress
+
+BATCHES = 12
+VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+STORE = "spark.sql.streaming.stateStore"
+_PROVIDER = f"{STORE}.providerClass"
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+ROCKSDB = {_PROVIDER: f"{_STATE}.RocksDBStateStoreProvider"}
+HDFS = {_PROVIDER: f"{_STATE}.HDFSBackedStateStoreProvider"}
+CHANGELOG = {**ROCKSDB, f"{STORE}.rocksdb.changelogCheckpointing.enabled": "true"}
+
+
+class Batches(Exporter):
+    """Keeps what it is told."""
+
+    name = "batches"
+
+    def __init__(self):
+        self.custom = []
+        self.seconds = []
+
+    def handle(self, event, query):
+        if isinstance(event, Progress) and event.operators and event.has_data:
+            self.seconds.append(event.seconds)
+            self.custom.append(event.operators[0].custom)
+
+
+def count(rows):
+    """Rows by key: the state grows by a third of a big batch."""
+    return rows.groupBy("k").count()
+
+
+def dedupe(rows):
+    """Rows by key, in an operator that opens its store once: Spark tells of the last opening alone."""
+    return rows.dropDuplicates(["k"])
+
+
+def run_batches(
+    spark, listen, folder, settings, *, plan=count, by_two=False, mode="update", pad=0, after=None
+):
+    """The values of each metric, and the length of each batch; `after` is called between two of them."""
+    source, checkpoint = folder / "in", folder / "ck"
+    source.mkdir()
+    batches = Batches()
+    listen(exporters=[batches])
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        if after is None:
+            for n in range(BATCHES):
+                _write(source, n, by_two, pad)
+        stream = spark.readStream.schema("k int, t timestamp, pad string")
+        rows = stream.option("maxFilesPerTrigger", 1).json(str(source))
+        writer = plan(rows).writeStream.format("noop").outputMode(mode).queryName("kinds")
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        for n in range(BATCHES if after else 0):
+            _write(source, n, by_two, pad)
+            wait_for(lambda n=n: len(batches.custom) > n, 60, what=f"batch {n}")
+            after(n, checkpoint)
+        commits(query, BATCHES, 110)
+        wait_for(lambda: len(batches.custom) >= BATCHES, what="the batches")
+        query.stop()
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+    names = {name for custom in batches.custom for name in custom}
+    values = {
+        name: [custom.get(name, 0.0) for custom in batches.custom[:BATCHES]]
+        for name in sorted(names)
+    }
+    return values, batches.seconds[:BATCHES]
+
+
+def _write(source, n, by_two, pad):
+    """The n-th file; two thirds of its keys are known before."""
+    many = n % 4 < 2 if by_two else n % 2 == 0
+    first, at = n * 1000, f"2026-01-01T00:{n:02}:00"
+    keys = range(first, first + (3000 if many else 30))
+    lines = (json.dumps({"k": k, "t": at, "pad": f"{k:0{pad}}"}) for k in keys)
+    hidden = source.parent / "next.json"
+    hidden.write_text("\n".join(lines) + "\n")
+    os.utime(hidden, (1_700_000_000 + n, 1_700_000_000 + n))  # the file source reads by age
+    hidden.rename(source / f"{n:03}.json")
+
+
+def kinds_of(series):
+    """The kinds that a series of values may be of, where big batches stand at even places."""
+    steps = list(pairwise(series))
+    grows = sum(after > before for before, after in steps) > 1
+    if grows and all(after >= before for before, after in steps):
+        doubled = series[-1] > 1.5 * series[0]
+        return {CUMULATIVE, LEVEL} if doubled else {LEVEL}
+    big, small = mean(series[::2]), mean(series[1::2])
+    if small < big / 2 or big < small / 2:
+        return {BATCH}  # it follows the load, also where one batch's work is done in the next
+    return {BATCH, LEVEL}
