@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -46,7 +47,7 @@ class Process:
         assert self._process.poll() is None, self.log.read_text(errors="replace")[-4000:]
 
     def kill(self) -> None:
-        """As a host that is gone: no word to anybody."""
+        """As a crash does: no word to anybody."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
@@ -72,7 +73,14 @@ class Cluster:
             *("--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "1g"),
             *("--work-dir", self.folder / "work" / name, self.url),
             CLUSTER_WORKER=name,
+            SPARK_LOCAL_DIRS=str(self.folder / "scratch" / name),
         )
+
+    def lose_worker(self, name: str) -> None:
+        """As a host that is gone, and its disk with it."""
+        self.workers.pop(name).kill()
+        shutil.rmtree(self.folder / "scratch" / name)
+        self.await_workers(len(self.workers))
 
     def _start(self, name: str, what: str, *words: object, **environ: str) -> Process:
         process = Process(
@@ -84,7 +92,6 @@ class Cluster:
             name,
             SPARK_DAEMON_MEMORY="192m",
             SPARK_DAEMON_JAVA_OPTS=JVM,
-            SPARK_LOCAL_DIRS=str(self.folder / "scratch"),
             **environ,
         )
         self._started.append(process)
@@ -101,7 +108,11 @@ class Cluster:
     def page(self) -> dict:
         """What the master says of itself; nothing at all before it answers."""
         address = f"http://127.0.0.1:{self._pages}/json/"
-        with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=5) as answer:
+        # While it starts, an address that it does not know yet is answered with its main page.
+        with (
+            contextlib.suppress(OSError, json.JSONDecodeError),
+            urllib.request.urlopen(address, timeout=5) as answer,
+        ):
             return json.load(answer)
         return {"workers": [], "activeapps": [], "completedapps": []}
 
