@@ -26,8 +26,8 @@ _UP = """
   dashboards (a preview)  http://localhost:3000/dashboards
   the agent's live page   http://localhost:9465
   the pager               http://localhost:9099
-  Prometheus              http://localhost:9090/alerts
-  Alertmanager            http://localhost:9093
+  Prometheus              http://localhost:9090/classic/alerts
+  Alertmanager (its API)  http://localhost:9093/api/v2/alerts
   Jaeger (its API)        http://localhost:16686/api/services
   Spark's master, UI      http://localhost:8080, http://localhost:4040
 

@@ -91,6 +91,16 @@ def jars(name: str) -> list[Path]:
     return sorted((PROGRAMS / "jars" / name).glob("*.jar"))
 
 
+def _of_debian(name: str, port: int) -> Service:
+    return Service(
+        name,
+        [f"./{name}", *words(name), f"--web.listen-address=127.0.0.1:{port}"],
+        (port,),
+        "/-/ready",
+        first=["python", str(SCRIPTS / "stack_debian.py"), name],
+    )
+
+
 def services() -> list[Service]:
     """All of them, in the order in which they are started."""
     kafka = ["java", *settings("kafka")["KAFKA_HEAP_OPTS"].split()]
@@ -107,19 +117,8 @@ def services() -> list[Service]:
             first=[*kafka, *storage, properties],
         ),
         Service("pager", words("pager"), (9099,), "/"),
-        Service(
-            "alertmanager",
-            ["./alertmanager", *words("alertmanager"), "--web.listen-address=127.0.0.1:9093"],
-            (9093,),
-            "/-/ready",
-            first=["python", str(SCRIPTS / "stack_alertmanager.py")],
-        ),
-        Service(
-            "prometheus",
-            ["prometheus", *words("prometheus"), "--web.listen-address=127.0.0.1:9090"],
-            (9090,),
-            "/-/ready",
-        ),
+        _of_debian("alertmanager", 9093),
+        _of_debian("prometheus", 9090),
         Service(
             "jaeger",
             ["jaeger", *words("jaeger")],
