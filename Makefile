@@ -48,7 +48,7 @@ test-integration: setup-integration  ## the tests that need the Go module proxy 
 test-matrix: setup  ## the Spark tests on 3.5, 4.0, 4.1, 4.2 and 4.3; LINES="4.1 4.2" for some of them
 	@$(PYTHON) scripts/setup.py $(LINES)
 	for venv in $(patsubst .venv-4.3,.venv,$(addprefix .venv-,$(LINES))); do \
-	  $$venv/bin/python -m pytest $(PYTEST) -m "spark and not integration and not lab" || exit 1; done
+	  $$venv/bin/python -m pytest $(PYTEST) $(TWO) -m "spark and not integration and not lab" || exit 1; done
 
 bench: setup  ## measure the agent's published figures again (under 10 minutes) and write docs/performance.md
 	$(BIN)/python bench/run.py
