@@ -59,7 +59,8 @@ def up() -> int:
         _check_ports()
         _make_folders()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                signal.signal(number, _interrupt)
         began = time.monotonic()
         try:
             for service in services():
