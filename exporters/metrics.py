@@ -66,7 +66,7 @@ _QUERY_METRICS = (
     Metric("batch_duration_seconds", "histogram", QUERY, "Length of the whole trigger, of batches with data."),
     _gauge("batch_duration_max_seconds", "Longest batch of the last hour."),
     _counter("phase_duration_seconds_total", "Time in each of Spark's phases of a batch; triggerExecution, which wraps them, is not among them.", "phase"),
-    _counter("input_rows_total", "Rows read, as Spark counts them: a source scanned twice counts twice."),
+    _counter("input_rows_total", "Rows read, as Spark counts them: what is scanned twice, or read again since a worker was lost with it, counts twice."),
     _counter("output_rows_total", "Rows written; absent where the sink does not tell."),
     _gauge("input_rows_per_second", "Spark's own figure for the last batch; 0 in the first batch of a run."),
     _gauge("processed_rows_per_second", "Spark's own figure for the last batch."),

@@ -107,7 +107,7 @@ def play(cluster: Cluster, job: Job, store: Jaeger, submit) -> Story:
     again.until(lambda p: p.value("last_committed_batch_id") == HELD_DRIVER, "the batch again")
     broken = _break_batch(job, again)
     late = _kill_late(cluster, job, again)
-    end = again.until(lambda p: p.value("checkpoint_last_commit_batch_id") == LATE, "the last look")
+    end = again.until(_all_seen, "the last look at the disk")
     apps = {app["id"] for kind in ("activeapps", "completedapps") for app in cluster.page()[kind]}
     again.stop()
     job.wish("end")
@@ -128,6 +128,12 @@ def play(cluster: Cluster, job: Job, store: Jaeger, submit) -> Story:
     )
 
 
+def _all_seen(page: Page) -> bool:
+    """Whether the disk was looked at after the last batch."""
+    waits = page.value("source_backlog_files", source="0-file")
+    return page.value("checkpoint_last_commit_batch_id") == LATE and waits == 0
+
+
 def feed_and_wait(job: Job, watch: PageWatch, wave: int, driver: Process) -> None:
     """A batch as it should be."""
     driver.assert_alive()
@@ -145,10 +151,17 @@ def _kill_worker(cluster: Cluster, job: Job, watch: PageWatch) -> tuple[Page, Pa
     victim = min(cluster.workers)
     lost = {mark for mark in job.marks(wave) if mark.worker == victim}
     cluster.lose_worker(victim)
-    retried = watch.until(lambda p: p.value("inflight_tasks", state="failed"), "the lost task")
+    retried = watch.until(
+        lambda p: p.value("inflight_tasks", state="failed") and _is_planned(p), "the lost task"
+    )
     job.unwish(f"hold-{wave}")
     watch.until(lambda p: p.value("last_committed_batch_id") == wave, "the batch, tried again")
     return held, retried, lost
+
+
+def _is_planned(page: Page) -> bool:
+    """Whether a batch was found on disk that is planned and not committed."""
+    return page.value("checkpoint_uncommitted_batches") == 1
 
 
 def _await_both(cluster: Cluster, job: Job, wave: int, stage: str) -> None:
@@ -166,7 +179,9 @@ def _kill_driver(job: Job, watch: PageWatch, driver: Process, store: Jaeger) -> 
     job.wish(f"hold-{wave}")
     job.feed(wave)
     wait_for(lambda: job.marks(wave), 90, "a task of the batch")
-    planned = watch.until(lambda p: p.value("checkpoint_uncommitted_batches") == 1, "its plan")
+    planned = watch.until(
+        lambda p: p.value("inflight_batch_seconds") and _is_planned(p), "the batch under way"
+    )
     driver.kill()
     watch.stop()
     return planned

@@ -175,9 +175,12 @@ def _read_again(played):
 
 
 def test_rows_of_a_lost_reading_count_twice_as_spark_counts_them(story):
-    """Tasks that had ended run again, since their shuffle files are lost: Spark adds their rows again."""
+    """Tasks that had ended run again, since their shuffle files are lost: Spark adds their rows again.
+
+    All of them here: with a worker Spark gives up the files of its whole host, and both are on one.
+    """
     played, _ = story
-    assert 0 < _read_again(played) < len(played.job.truth.input_ids(LATE))
+    assert 0 < _read_again(played) <= len(played.job.truth.input_ids(LATE))
     assert played.late.states == {"running"}
 
 
