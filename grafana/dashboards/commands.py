@@ -19,6 +19,8 @@ _TRACEQL_LINK = re.compile(
     r'"queryType":"traceql","query":"\{resource\.service\.name=\\"(.+?)\\" %26%26 name=\\"batch (.+?)\\"\}"'
 )
 
+_JAEGER_TAGS = 'spark.streaming.query.label="$query"'  # of batches and starts alike
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `dashboards` to the command line; `run` of the parsed arguments gives the exit status."""
@@ -88,7 +90,10 @@ def _chosen(path: Path, args: argparse.Namespace) -> str:
         for name in ("traces", "runbooks"):
             if variable["name"] == name and getattr(args, name):
                 _choose(variable, getattr(args, name).rstrip("/"))
-    return text_of(_for_jaeger(board) if args.trace_store == "jaeger" else board)
+    if args.trace_store == "jaeger":
+        _ask_one_service(board)
+        board = _for_jaeger(board)
+    return text_of(board)
 
 
 def _choose(variable: dict[str, Any], value: str) -> None:
@@ -99,8 +104,16 @@ def _choose(variable: dict[str, Any], value: str) -> None:
         variable["current"] = {"text": value, "value": value}
 
 
+def _ask_one_service(board: dict[str, Any]) -> None:
+    """Jaeger knows no patterns: where a panel asks it, an application is chosen, and not all of them."""
+    if any(panel.get("datasource", {}).get("type") == "tempo" for panel in board["panels"]):
+        (app,) = (one for one in board["templating"]["list"] if one["name"] == "app")
+        app["includeAll"] = False
+        del app["allValue"]
+
+
 def _for_jaeger(found: Any) -> Any:
-    """The same tree with the searches of Jaeger, which knows services and operations, no TraceQL."""
+    """The same tree with the searches of Jaeger, which knows services, operations and tags, no TraceQL."""
     if isinstance(found, list):
         return [_for_jaeger(one) for one in found]
     if isinstance(found, str):
@@ -110,7 +123,7 @@ def _for_jaeger(found: Any) -> Any:
     if not isinstance(found, dict):
         return found
     if found.get("queryType") == "traceql":
-        search = {"queryType": "search", "service": "$app", "operation": "batch $query"}
+        search = {"queryType": "search", "service": "$app", "tags": _JAEGER_TAGS}
         found = {name: found[name] for name in ("refId", "datasource", "limit")} | search
     if found.get("type") == "tempo":
         found = {**found, "type": "jaeger"}

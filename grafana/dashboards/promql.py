@@ -124,6 +124,3 @@ CHANGE = (
     f" / {ON} {recorded('query:streamgauge_batch_duration:avg1w')} - 1"
 )
 WATERMARK_LAG = f"time() - {best('max', 'watermark_timestamp_seconds')}"
-DRAIN = (
-    f"{recorded('query:streamgauge_backlog:rows')}\n/ {ON} clamp_min({rate('input_rows_total')}, 1)"
-)

@@ -7,7 +7,6 @@ from .colours import BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
 from .fleet import VERDICT_TEXTS
 from .links import EXPLORE_CHOSEN, RUNBOOKS, TRACE_SEARCH
 from .promql import (
-    DRAIN,
     ON,
     QUERY,
     VERDICT,
@@ -295,12 +294,13 @@ DRAIN_TIME = Panel(
     "Time to drain it",
     "timeseries",
     "s",
-    "Backlog over the rows read a second: how far behind the newest row the query is. Bad is above"
-    " the line.",
-    "The source does not say how many rows wait (files and sockets don't).",
-    (Target(DRAIN, "to drain"),),
+    "Time until no row waits, at the pace of the last batches less what comes in. Bad is above the line,"
+    " and a line that ends while rows wait: at this pace it never drains.",
+    "Nothing is known of what waits (files and sockets don't tell), or more comes in than is read: it never"
+    " drains.",
+    (Target(best("max", "source_drain_seconds", by="source"), "{{source}}"),),
     alerts=("FallingBehind",),
-    condition="the source tells how far it is: Kafka, or another that reports its latest offset",
+    condition="the source tells how far it is, and less comes in than is read",
     width=6,
     steps=((None, BLUE), (knob("drain_seconds"), RED)),
     line=True,

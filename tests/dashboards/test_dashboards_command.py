@@ -44,7 +44,7 @@ def test_export_fills_in_the_choices(tmp_path):
 
 
 def test_export_for_jaeger_asks_as_jaeger_is_asked(tmp_path):
-    """Panel, variable and links: a service and an operation, and nothing of Tempo is left."""
+    """Panel, variables and links: a service and its tags or operation, and nothing of Tempo is left."""
     assert main(["dashboards", "export", str(tmp_path), "--trace-store", "jaeger"]) == 0
     for path in tmp_path.glob("*.json"):
         text = path.read_text()
@@ -52,6 +52,7 @@ def test_export_for_jaeger_asks_as_jaeger_is_asked(tmp_path):
         assert '"type": "tempo"' not in text
     board = json.loads((tmp_path / "streamgauge-query.json").read_text())
     assert variables(board)["traces"]["query"] == "jaeger"
+    assert variables(board)["app"]["includeAll"] is False  # there is no service that means all
     (panel,) = [one for one in board["panels"] if one["title"].startswith("Traces of")]
     (search,) = panel["targets"]
     assert (search["queryType"], search["service"]) == ("search", "$app")
