@@ -27,7 +27,7 @@ CHOSEN = {
     "streamgauge-state": {"query": "orders|sessions"},
     "streamgauge-sources": {"query": "clicks"},
     "streamgauge-checkpoint": {"query": "orders"},
-    "streamgauge-regressions": {"query": "orders"},
+    "streamgauge-regressions": {"query": "labels"},
     "streamgauge-slo": {"query": "exports"},
 }
 

@@ -58,7 +58,7 @@ CHECKPOINT_BOARD = Board(
                     alerts=("CheckpointShared", "CheckpointReset", "DuplicateRisk"),
                     condition=_READ,
                     width=24,
-                    height=9,
+                    height=14,
                     columns=(
                         *("Job", "Application", "Query", "Uncommitted", "Planned", "Committed"),
                         *("Since commit", "Findings", "Resets in a day", "State files", "Shared"),

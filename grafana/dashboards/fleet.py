@@ -162,7 +162,7 @@ _TABLE = Panel(
     ),
     alerts=("QueryFailed", "QueryStalled", "FallingBehind", "BatchDurationRegression"),
     width=24,
-    height=11,
+    height=15,
     columns=(
         *("Job", "Application", "Query", "Verdict", "Freshness", "Backlog", "Rows/s"),
         *("p95 batch", "Against last week", "Watermark lag", "State", "Last restart"),
@@ -221,7 +221,7 @@ _TIMELINE = Panel(
     (Target(VERDICT, "{{query}} · {{app}}"),),
     alerts=("QueryFailed", "QueryStalled", "RestartLoop", "AgentBlind", "QueryVanished"),
     width=24,
-    height=11,
+    height=15,
     mappings={key: text for key, text in VERDICT_TEXTS.items() if key != "10"},
     links=(QUERY_LINE,),
 )
@@ -242,7 +242,7 @@ _FIRING = Panel(
     ),
     condition="an alert is firing",
     width=12,
-    height=9,
+    height=12,
     columns=("Alert", "Severity", "Job", "Application", "Query", "Holds for"),
     sort="-Severity",
     overrides=(
@@ -269,7 +269,7 @@ _OLDEST = Panel(
     (Target(f"topk(10, {best('max', 'freshness_lag_seconds')})", "{{query}}", instant=True),),
     alerts=("FreshnessBudgetBurn",),
     width=6,
-    height=9,
+    height=12,
     steps=((None, GREEN), (knob("freshness_seconds"), RED)),
     maximum=None,
 )
@@ -284,7 +284,7 @@ _SLOWER = Panel(
     alerts=("BatchDurationRegression",),
     condition="there is a day of history",
     width=6,
-    height=9,
+    height=12,
     minimum=None,
     steps=((None, GREEN), (knob("regression_ratio") - 1, ORANGE)),
     decimals=0,

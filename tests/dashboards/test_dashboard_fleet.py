@@ -7,7 +7,8 @@ import time
 
 import pytest
 from promql_tree import fill
-from recording import Prometheus, create_blocks
+from recording import Prometheus
+from recording_past import create_blocks
 from stage import ROOT
 
 from streamgauge.grafana.dashboards.promql import VERDICTS
