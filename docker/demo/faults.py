@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 FAULTS = {
-    "hang": "the sink of `orders` never answers: SparkStreamBatchStuck, then SparkStreamQueryStalled",
+    "hang": "the sink of `orders` never answers: SparkStreamQueryStalled",
     "fail": "the sink of `orders` raises; the job starts it again: SparkStreamRestartLoop",
-    "slow": "each batch of `orders` takes 20 s: SparkStreamFallingBehind, SparkStreamBatchOverrun",
+    "slow": "each batch of `orders` takes 20 s, four times its trigger: SparkStreamBatchOverrun",
     "well": "all is well again",
 }
 FOLDER = Path(os.environ.get("DEMO_FAULTS", Path(tempfile.gettempdir()) / "streamgauge-demo"))
