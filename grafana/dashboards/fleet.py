@@ -242,7 +242,7 @@ _FIRING = Panel(
     ),
     condition="an alert is firing",
     width=12,
-    height=12,
+    height=15,
     columns=("Alert", "Severity", "Job", "Application", "Query", "Holds for"),
     sort="-Severity",
     overrides=(
@@ -269,7 +269,7 @@ _OLDEST = Panel(
     (Target(f"topk(10, {best('max', 'freshness_lag_seconds')})", "{{query}}", instant=True),),
     alerts=("FreshnessBudgetBurn",),
     width=6,
-    height=12,
+    height=15,
     steps=((None, GREEN), (knob("freshness_seconds"), RED)),
     maximum=None,
 )
@@ -284,7 +284,7 @@ _SLOWER = Panel(
     alerts=("BatchDurationRegression",),
     condition="there is a day of history",
     width=6,
-    height=12,
+    height=15,
     minimum=None,
     steps=((None, GREEN), (knob("regression_ratio") - 1, ORANGE)),
     decimals=0,

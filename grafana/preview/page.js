@@ -439,8 +439,9 @@ function start() {
     element("h2", box, "", panel.title);
     const body = element("div", box, "body");
     (panel.datasource.type === "prometheus" ? KINDS[panel.type] : traces)(panel, body);
-    // A table's last column or a title that does not fit is a fault; the program that takes the picture reads it.
-    if (box.querySelector("h2").scrollWidth > box.clientWidth || body.scrollWidth > box.clientWidth + 1) {
+    // A table's last column, a title or a bar's name that does not fit is a fault; the program that takes the picture reads it.
+    const cut = [...body.querySelectorAll(".bar .name")].some((name) => name.scrollWidth > name.clientWidth);
+    if (cut || box.querySelector("h2").scrollWidth > box.clientWidth || body.scrollWidth > box.clientWidth + 1) {
       DATA.faults.push(panel.title + ": clipped");
     }
     if (body.querySelector(".empty")) DATA.faults.push(panel.title + ": empty");
