@@ -229,7 +229,7 @@ class Play:
         labels, visits = self.feeders["labels"], self.feeders["visits"]
         return [
             (10, lambda: self.prometheus.stay_away(20)),
-            (40, lambda: self.turn("scans", "slow", "2.1")),
+            (40, lambda: self.turn("scans", "slow", "2")),
             (45, lambda: self.turn("clicks", "stop")),
             (50, lambda: self.turn("ledger", "deaf")),
             (70, lambda: self.turn("clicks", "stop", on=False)),
