@@ -13,7 +13,6 @@ import time
 import pytest
 from lab import Lab, Result, paged
 
-
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 
