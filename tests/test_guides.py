@@ -82,8 +82,8 @@ FAMILIES = (
     ("kind", "counts"),
     [
         ("progress-file-source", {"agent": 62}),
-        ("progress-agg-append-rocksdb", {"agent": 62, "state": 10, "store": 36}),
-        ("progress-dedup-rocksdb", {"agent": 62, "state": 10, "store": 39}),
+        ("progress-agg-append-rocksdb", {"agent": 62, "state": 10, "store": 35}),
+        ("progress-dedup-rocksdb", {"agent": 62, "state": 10, "store": 38}),
         ("progress-agg-append-hdfs", {"agent": 62, "state": 9, "store": 5}),
     ],
 )
