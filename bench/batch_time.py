@@ -11,7 +11,7 @@ from stage import wait_for
 
 from streamgauge import TelemetryListener
 
-PAIRS, BATCHES = 60, 6
+PAIRS, BATCHES = 50, 5
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
     commits(query, 60, 120)
 
     def stretch() -> float:
-        first = query.lastProgress["batchId"] + 3  # the one that runs now is neither
+        first = query.lastProgress["batchId"] + 2  # the one that runs now is neither
         wait_for(lambda: query.lastProgress["batchId"] >= first + BATCHES - 1, 60)
         durations = [
             p["durationMs"]["triggerExecution"]
