@@ -3,7 +3,8 @@
 Spark reports some as a level, most as a figure of this batch alone, and a few as a total since the
 executor's start. An exporter that mixes these up adds totals to totals, or shows a tenth of the
 truth. Each kind and unit here was verified over ten batches and more on real Spark, under what makes the
-value move (`tests/spark/test_providers.py`).
+value move (`tests/spark/test_providers.py`); where every batch has the same value, Spark's source told a
+level from a batch's figure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Put a program of Debian's that runs where it lies into the working directory: alertmanager or prometheus.
+"""Put a program of Debian's that runs where it lies into a folder: alertmanager or prometheus.
+
+    python scripts/stack_debian.py NAME      into the working directory
 
 Debian's look for their templates under /usr/share, where an unpacked package is not. So a copy is made that
 looks in its working directory: the same bytes but for that path, filled up with slashes to the same length.
@@ -17,16 +19,17 @@ SHARES = {
 }
 
 
-def main(name: str) -> None:
-    """Leave `./<name>`, and links to its templates beside it."""
+def place(name: str, folder: Path) -> Path:
+    """Make the copy in a folder, with links to its templates beside it; its path."""
     share = SHARES[name]
     for part in (PROGRAMS / "root" / share.lstrip("/")).iterdir():
-        Path(part.name).symlink_to(part)
+        (folder / part.name).symlink_to(part)
     code = (PROGRAMS / "bin" / name).read_bytes()
-    copy = Path(name)
+    copy = folder / name
     copy.write_bytes(code.replace(share.encode(), b".".ljust(len(share), b"/")))
     copy.chmod(0o755)
+    return copy
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    place(sys.argv[1], Path())

@@ -6,9 +6,9 @@ Each is a context manager that ends what it started, by its own process id.
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -16,7 +16,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from promtool import program
+from promtool import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from stack_debian import place
 
 from streamgauge.grafana.alerts.alertmanager import alertmanager_file
 
@@ -150,29 +153,6 @@ class Program:
         self._process = None
 
 
-SHARE = b"/usr/share/prometheus/alertmanager"
-
-
-def alertmanager_program(folder: Path) -> str:
-    """The path of an Alertmanager that runs in `folder`.
-
-    Debian's looks for its templates under /usr/share, where an unpacked package is not. Then a copy
-    of it is made that looks in its working directory: the same bytes but for that path, filled up
-    with slashes to the same length.
-    """
-    original = Path(program("alertmanager")).resolve()
-    code = original.read_bytes()
-    if Path(SHARE.decode()).exists() or SHARE not in code:
-        return str(original)
-    unpacked = original.parents[2] / SHARE.decode().lstrip("/")
-    for template in unpacked.glob("*.tmpl"):
-        shutil.copy(template, folder)
-    copy = folder / "alertmanager"
-    copy.write_bytes(code.replace(SHARE, b".".ljust(len(SHARE), b"/")))
-    copy.chmod(0o755)
-    return str(copy)
-
-
 class Alertmanager:
     """The real Alertmanager with the shipped example, given the settings."""
 
@@ -183,7 +163,7 @@ class Alertmanager:
         self.url = f"http://127.0.0.1:{self.port}"
         self._program = Program(
             folder,
-            alertmanager_program(folder),
+            str(place("alertmanager", folder)),
             f"{self.url}/-/ready",
             f"--config.file={file}",
             f"--storage.path={folder / 'alertmanager-data'}",
