@@ -17,6 +17,9 @@ _CEILING = 4
 # The reader looks again this often instead of being woken: a reader that wakes up takes the
 # interpreter from the very callback that has yet to answer Spark (a fifth of its time).
 _NAP = 0.015
+# Queries on one trigger bring their events together: the reader lets such a burst pass before it works, for
+# so many looks at most.
+_PATIENCE = 3
 _VITAL = frozenset({"started", "terminated"})
 MARK = "mark"  # the kind of an item that says: everything put before has been handled
 
@@ -57,6 +60,7 @@ class Inbox:
         until = time.monotonic() + timeout
         while not self._items and not self._closed and time.monotonic() < until:
             time.sleep(_NAP)
+        self._let_burst_pass()
         with self._lock:
             items = list(self._items)
             self._items.clear()
@@ -70,6 +74,15 @@ class Inbox:
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed
+
+    def _let_burst_pass(self) -> None:
+        for _ in range(_PATIENCE):
+            count = len(self._items)
+            if not count or self._closed:
+                return
+            time.sleep(_NAP)
+            if len(self._items) == count:
+                return
 
     def _make_room(self, item: Item) -> bool:
         """Give up the least: the oldest progress of this query, else of any; never a vital one."""
