@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from .annotations import TIME, ask, count_queries
-from .rule import Alert, Group
+from .rule import ENDS_BY_DESIGN, Alert, Group
 
 # The agent's own series carry no application; the address they are scraped from tells.
 _APP = "* on (job, instance) group_left (app) max by (job, instance, app) (streamgauge_build_info)"
 _HEARTBEAT = "streamgauge_agent_heartbeat_timestamp_seconds"
 _SEEN = "max by ($A, instance) (last_over_time(streamgauge_build_info[$memory_window]))"
+# A driver whose queries ended well may go; one that was to run on may not.
+_RAN = (
+    "max by (job, instance) (\n"
+    "    last_over_time(streamgauge_query_active[$memory_window]) == 1\n"
+    f"    unless on ($Q) {ENDS_BY_DESIGN}\n"
+    "  )"
+)
 
 AGENT = Group(
     "agent",
@@ -18,6 +25,7 @@ AGENT = Group(
             "critical",
             "max by ($A) (\n"
             f"  {_SEEN} * on (job, instance) group_left () (max by (job, instance) (up) == bool 0)\n"
+            f"  and on (job, instance) {_RAN}\n"
             ") == 1\n"
             "unless on ($A) max by ($A) (streamgauge_build_info)",
             "agent_down_for",

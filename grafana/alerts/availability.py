@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .annotations import TIME, WHOLE, ask
-from .rule import Alert, Group
+from .rule import ENDS_BY_DESIGN, Alert, Group
 
 # Of several drivers that served a query, the one that started it last: an older pod's last words
 # must neither page nor reassure.
@@ -11,7 +11,6 @@ _OF_NEWEST_RUN = (
     "and on ($Q, instance) topk by ($Q) (1, max by ($Q, instance) "
     "(last_over_time(streamgauge_query_started_timestamp_seconds[$memory_window])))"
 )
-_ENDS_BY_DESIGN = 'query:streamgauge_alerting:info{trigger=~"available_now|once"}'
 _FAILED_LATELY = (
     'max by ($Q) (max_over_time(streamgauge_query_state{state="failed"}[$restart_window])) == 1'
 )
@@ -49,7 +48,7 @@ AVAILABILITY = Group(
             f"  {_OF_NEWEST_RUN}\n"
             ")\n"
             "unless on ($Q) query:streamgauge_active:max\n"
-            f"unless on ($Q) {_ENDS_BY_DESIGN}",
+            f"unless on ($Q) {ENDS_BY_DESIGN}",
             "vanished_for",
             "A streaming query was running when its driver was last seen, and the driver is gone.",
             "{{ $labels.query }} of {{ $labels.app }} was running, and then nothing served its"
@@ -85,7 +84,7 @@ AVAILABILITY = Group(
             "  >= $restart_count\n"
             "  or on ($Q) sum by ($Q) (increase(streamgauge_query_starts_total[$restart_window])) >= $restart_count\n"
             ")\n"
-            f"unless on ($Q) ({_ENDS_BY_DESIGN} unless on ($Q) {_FAILED_LATELY})",
+            f"unless on ($Q) ({ENDS_BY_DESIGN} unless on ($Q) {_FAILED_LATELY})",
             None,
             "A streaming query starts again and again.",
             "{{ $labels.query }} of {{ $labels.app }} started {{ $value | humanize }} times within"

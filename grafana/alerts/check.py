@@ -11,6 +11,7 @@ from typing import Any
 
 from .catalogue import alert_names
 from .prometheus import Export, needed_series
+from .rule import select
 
 # Absent on a healthy fleet, each for its reason; everything else must be there.
 CONDITIONAL = {
@@ -30,6 +31,7 @@ CONDITIONAL = {
     "streamgauge_source_retention_headroom_seconds": "absent when it can't be known",
     "streamgauge_state_commit_seconds_total": "only for stateful queries",
     "streamgauge_state_memory_bytes": "only for stateful queries",
+    "streamgauge_state_rocksdb_sst_file_bytes": "only for state in RocksDB",
     "streamgauge_state_rows": "only for stateful queries",
     "streamgauge_state_rows_dropped_by_watermark_total": "only for stateful queries",
     "streamgauge_state_rows_removed_total": "only for stateful queries",
@@ -66,7 +68,7 @@ class Findings:
 
 def check(url: str, export: Export) -> Findings:
     """Compare what the rules need with what the Prometheus at `url` has. Raises UnreachableError."""
-    match = urllib.parse.quote('{__name__=~"streamgauge_.*"}')
+    match = urllib.parse.quote(select('{__name__=~"streamgauge_.*"}', export.selector))
     have = set(_get(url, f"/api/v1/label/__name__/values?match[]={match}"))
     loaded = [rule for group in _get(url, "/api/v1/rules")["groups"] for rule in group["rules"]]
     absent = {name: uses for name, uses in needed_series(export).items() if name not in have}

@@ -5,9 +5,16 @@ from __future__ import annotations
 from .annotations import TIME, WHOLE, ask, ask_label
 from .rule import Alert, Group
 
-_BEFORE = "last_over_time(streamgauge_query_info[$reset_memory] offset $reset_window)"
-_LATELY = "last_over_time(streamgauge_query_info[$reset_memory])"
-_USED = 'streamgauge_query_info{checkpoint!=""} and on ($Q) query:streamgauge_active:max == 1'
+# A query without a checkpoint location gets a folder of its own at each start, and loses nothing with it.
+_LASTING = 'streamgauge_query_info{checkpoint!~".*/temporary-.*"}'
+_BEFORE = f"last_over_time({_LASTING}[$reset_memory] offset $reset_window)"
+_LATELY = f"last_over_time({_LASTING}[$reset_memory])"
+# Equal local paths are one checkpoint only on one host. A run that is scraped twice is one run.
+_USED = (
+    '(label_replace(streamgauge_query_info{checkpoint=~"file:.*"}, "host", "${1}", "instance", "(.+):.+")'
+    ' or streamgauge_query_info{checkpoint!~"|file:.*"})'
+    " and on ($Q, instance) streamgauge_query_active == 1"
+)
 
 CHECKPOINT = Group(
     "checkpoint",
@@ -17,8 +24,9 @@ CHECKPOINT = Group(
             "critical",
             "(\n"
             "  sum by ($Q) (increase(streamgauge_checkpoint_resets_total[$reset_window])) > 0\n"
+            f"  and on ($Q) {_LASTING}\n"
             "  or on ($Q) count by ($Q) (\n"
-            "    count by ($Q, query_id) (streamgauge_query_info)\n"
+            f"    count by ($Q, query_id) ({_LASTING})\n"
             f"    unless on ($Q, query_id) count by ($Q, query_id) ({_BEFORE})\n"
             f"    and on ($Q) count by ($Q) (count by ($Q, query_id) ({_LATELY})) > 1\n"
             "  )\n"
@@ -40,12 +48,12 @@ CHECKPOINT = Group(
             "max by ($Q) (streamgauge_checkpoint_shared) == 1\n"
             "or on ($Q) max by ($Q) (\n"
             f"  ({_USED})\n"
-            f"  and on (checkpoint) count by (checkpoint) (count by ($Q, checkpoint) ({_USED})) > 1\n"
+            f"  and on (checkpoint, host) count by (checkpoint, host) (group by (checkpoint, host, run_id) ({_USED})) > 1\n"
             ")",
             "shared_for",
-            "Two running queries write to one checkpoint.",
+            "Two runs write to one checkpoint.",
             "{{ $labels.query }} of {{ $labels.app }} shares its checkpoint"
-            f" ({ask_label('query_info', 'checkpoint')}) with another running query; this run of it"
+            f" ({ask_label('query_info', 'checkpoint')}) with another query, or with a second run of itself; the newest run of it"
             f" started at {ask('query_started_timestamp_seconds', TIME)}.",
             "They overwrite each other's offsets and state: rows are lost and duplicated.",
             "Stop the one that should not be there, at once.",
@@ -56,10 +64,11 @@ CHECKPOINT = Group(
             "warning",
             "(\n"
             "  sum by ($Q) (increase(streamgauge_batches_replayed_total[$replay_window])) > 0\n"
-            "  or on ($Q)\n"
-            "  (\n"
-            "    sum by ($Q) (streamgauge_batches_replayed_total) > 0\n"
-            "    unless on ($Q) sum by ($Q) (streamgauge_batches_replayed_total offset $replay_window) > 0\n"
+            # The first start of a new driver: its counter was never seen at 0.
+            "  or on ($Q) max by ($Q) (\n"
+            "    streamgauge_batches_replayed_total > 0\n"
+            "    and on ($Q, instance) streamgauge_query_starts_total == 1\n"
+            "    and on ($Q, instance) time() - streamgauge_query_started_timestamp_seconds < $replay_window\n"
             "  )\n"
             ")\n"
             "and on ($Q) max by ($Q) (streamgauge_sink_idempotent) == 0",

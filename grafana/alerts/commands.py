@@ -75,7 +75,9 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--disable", action="append", default=[], metavar="ALERT")
     parser.add_argument(
-        "--selector", default="", help="""matcher for our series, such as env="prod\""""
+        "--selector",
+        default="",
+        help="""matcher of a label that every target has, such as cluster="eu\"""",
     )
     parser.add_argument("--time-scale", type=float, default=1.0, help="multiplies every duration")
 

@@ -71,6 +71,7 @@ EVENT_TIME = Group(
             "AllRowsLate",
             "critical",
             f"sum by ($Q, operator) (increase({_DROPPED})) > 0\n"
+            f"and on ($Q, operator) max by ($Q, operator) (changes({_DROPPED})) >= $all_late_batches\n"
             "and on ($Q, operator) sum by ($Q, operator) (increase(streamgauge_state_rows_updated_total[$rate_window])) == 0",
             "all_late_for",
             "Every row is dropped as late: nothing reaches the state.",

@@ -96,6 +96,7 @@ KNOBS: tuple[Knob, ...] = (
     ),
     Knob("late_ratio", 0.01, "ratio", "share of the input that may be dropped as late", True),
     _seconds("late_for", 15 * MINUTE, "how long rows must be dropped"),
+    Knob("all_late_batches", 3, "count", "batches that must drop rows: one straggler is none"),
     _seconds("all_late_for", 5 * MINUTE, "how long everything must be dropped"),
     # ---- state
     _seconds("growth_window", 6 * HOUR, "window in which the growth of a state is measured"),
@@ -105,6 +106,7 @@ KNOBS: tuple[Knob, ...] = (
     _seconds("growth_for", HOUR, "how long the growth must hold"),
     Knob("state_rows", 1_000_000, "rows", "a smaller state may grow as it likes", True),
     Knob("state_limit_bytes", 16 * 2**30, "bytes", "memory an operator's state may take", True),
+    Knob("state_disk_bytes", 256 * 2**30, "bytes", "disk that RocksDB may take for it", True),
     _seconds("state_limit_for", 15 * MINUTE, "how long the state must be over its limit"),
     _seconds("evict_window", 26 * HOUR, "nothing evicted for so long; daily windows fit in"),
     _seconds("evict_for", 30 * MINUTE, "how long that must hold"),

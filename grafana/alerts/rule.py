@@ -22,6 +22,8 @@ PREFIX = "SparkStream"
 QUERY_LABELS = "job, app, query"
 APP_LABELS = "job, app"
 OWNER_LABELS = "team, env, tier"
+# A job that is meant to end: that its driver goes, or starts again, says nothing.
+ENDS_BY_DESIGN = 'query:streamgauge_alerting:info{trigger=~"available_now|once"}'
 
 Severity = Literal["critical", "warning", "none"]
 Level = Literal["query", "app", "bare"]
@@ -133,7 +135,7 @@ def _per_query(knob: str, settings: Settings) -> str:
 
 
 def select(expr: str, selector: str) -> str:
-    """The expression with `selector` (`env="prod"`) added to each matcher of the agent's series."""
+    """The expression with `selector` (`cluster="eu"`) added to each matcher of the agent's series."""
     if not selector:
         return expr
     expr = _SERIES.sub(

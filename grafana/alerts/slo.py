@@ -2,7 +2,7 @@
 
 A minute of which nothing is known counts as fresh, so a new query or a gap in Prometheus burns
 nothing. A failed query is stale; one that has just started has its target's time for a first commit.
-Idle is fresh: the agent says 0 then.
+Idle is fresh: the agent says 0 then. A job that ends by design is as fresh as its schedule, which nobody here knows.
 
 The two that page need no `for`, since their windows smooth already, and fire only while the query is
 stale: an incident whose own page is over must not page again because its windows remember it.
@@ -11,7 +11,7 @@ stale: an incident whose own page is over must not page again because its window
 from __future__ import annotations
 
 from .annotations import ask
-from .rule import Alert, Group, Recording
+from .rule import ENDS_BY_DESIGN, Alert, Group, Recording
 
 _STALE = "query:streamgauge_stale:bool"
 _BUDGET = "(1 - $freshness_objective)"
@@ -72,6 +72,7 @@ SLO = Group(
             "(max by ($Q) (streamgauge_freshness_lag_seconds) > bool on ($Q) query:streamgauge_freshness_target:seconds)\n"
             "* on ($Q) (time() - query:streamgauge_started:timestamp_seconds > bool on ($Q) query:streamgauge_freshness_target:seconds)\n"
             "and on ($Q) query:streamgauge_active:max == 1\n"
+            f"unless on ($Q) {ENDS_BY_DESIGN}\n"
             'or on ($Q) max by ($Q) (streamgauge_query_state{state="failed"}) == 1',
             "1 while the query is stale or failed, 0 while it is fresh or idle",
         ),

@@ -45,14 +45,15 @@ STATE = Group(
         Alert(
             "StateBloat",
             "critical",
-            "sum by ($Q, operator) (streamgauge_state_memory_bytes) > on ($Q) group_left () $$state_limit_bytes",
+            "sum by ($Q, operator) (streamgauge_state_memory_bytes) > on ($Q) group_left () $$state_limit_bytes\n"
+            "or on ($Q, operator) sum by ($Q, operator) (streamgauge_state_rocksdb_sst_file_bytes) > on ($Q) group_left () $$state_disk_bytes",
             "state_limit_for",
             "A state is larger than it may be.",
             "The state of {{ $labels.operator }} of {{ $labels.query }} ({{ $labels.app }}) takes"
             " {{ $value | humanize1024 }}B; it has"
             f" {ask('state_rows')} rows.",
-            "Executors are about to run out of memory; a restart has to load all of this.",
-            "Add executors or memory now; find out what keeps the rows alive after that.",
+            "Executors are about to run out of memory or disk; a restart has to load all of this.",
+            "Add executors, memory or disk now; find out what keeps the rows alive after that.",
             "streamgauge-state",
             variant="size",
         ),

@@ -151,6 +151,10 @@ def _state_large(_: int, values: Values) -> None:
     values[f"state_memory_bytes{SAVE}"] = 20 * 2**30
 
 
+def _state_large_on_disk(_: int, values: Values) -> None:
+    values[f"state_rocksdb_sst_file_bytes{SAVE}"] = 300 * 2**30
+
+
 def _never_evicts(t: int, values: Values) -> None:
     frozen(values, 2 * HOUR, "state_rows_removed")
     values[f"state_rows{SAVE}"] = 2_000_000 + t
@@ -281,6 +285,7 @@ SCENARIOS = (
         step=300,
     ),
     _fault("StateBloat/size", _state_large, 45, 100),
+    _fault("StateBloat/size", _state_large_on_disk, 45, 100, of="on disk"),
     Scenario(
         "StateNotEvicting",
         between(2 * HOUR, 30 * HOUR, _never_evicts),

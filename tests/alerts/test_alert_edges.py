@@ -10,6 +10,7 @@ from rule_worlds import (
     HOUR,
     MINUTE,
     Values,
+    after_restart,
     at_instance,
     between,
     gone,
@@ -255,25 +256,56 @@ def test_scheduled_job_that_fails_again_and_again_is_a_loop(tmp_path):
     check(tmp_path, world, "RestartLoop", HOUR, 1)
 
 
-def test_checkpoint_shared_by_two_drivers_is_seen(tmp_path):
-    """Neither agent can see the other, Prometheus sees both."""
-    series = [
-        one
-        for app in ("shop", "copy")
-        for one in input_series(
-            lambda t: {
-                info(checkpoint="/data/one") if "info" in key else key: value
-                for key, value in healthy(t).items()
-                if "build" not in key
-            },
-            HOUR,
-            30,
-            app=app,
-        )
-    ]
+@pytest.mark.parametrize(
+    ("checkpoint", "one", "other", "count"),
+    [
+        # The same deployment twice, as when an old pod does not die: one query, two runs.
+        ("s3a://data/one", ("shop", "old:9465", "r1"), ("shop", "new:9465", "r2"), 1),
+        # Two applications.
+        ("s3a://data/one", ("shop", "a:9465", "r1"), ("copy", "b:9465", "r2"), 2),
+        ("file:/data/one", ("shop", "a:9465", "r1"), ("copy", "a:9466", "r2"), 2),
+        # Equal paths on the disks of two hosts; one driver that is scraped twice; nothing known.
+        ("file:/data/one", ("shop", "a:9465", "r1"), ("shop", "b:9465", "r2"), 0),
+        ("s3a://data/one", ("shop", "a:9465", "r1"), ("shop", "pod-a:9465", "r1"), 0),
+        ("", ("shop", "a:9465", "r1"), ("copy", "b:9465", "r2"), 0),
+    ],
+)
+def test_checkpoint_shared_by_two_drivers_is_seen(checkpoint, one, other, count, tmp_path):
+    """Neither agent can see the other; Prometheus sees both, and what is only alike is not shared."""
+    series = []
+    for app, instance, run_id in (one, other):
+        place = info(run_id=run_id, checkpoint=checkpoint)
+        world = {at_instance(place, instance): 1, at_instance("query_active", instance): 1}
+        world[at_instance("query_started_timestamp_seconds", instance)] = 0
+        series += input_series(lambda _, world=world: world, HOUR, 30, app=app)
     test = RuleTest(series, 30)
-    test.expect(HOUR, 'alertname="SparkStreamCheckpointShared"', 2)
+    test.expect(HOUR, 'alertname="SparkStreamCheckpointShared"', count)
     run(tmp_path, 30, test, rules=rules_of(tmp_path, "SparkStreamCheckpointShared"))
+
+
+def test_each_replay_of_a_new_driver_warns(tmp_path):
+    """Its counter is 1 when it is first scraped, as that of the driver before it was."""
+
+    def world(t: int) -> Values:
+        return {
+            **(after_restart(t, t // (4 * HOUR) * 4 * HOUR) if t >= 4 * HOUR else healthy(t)),
+            "sink_idempotent": 0,
+        }
+
+    for hours, count in ((3, 0), (4.5, 1), (6, 0), (8.5, 1), (10, 0)):
+        check(tmp_path, world, "DuplicateRisk", int(hours * HOUR), count, step=60)
+
+
+def test_batch_longer_than_the_objective_burns_the_budget(tmp_path):
+    """Its tasks finish and it is well; what people read is older than promised all the same."""
+
+    def world(t: int) -> Values:
+        values = between(BEGIN, DAY, hang_with_data)(t)
+        values["inflight_last_task_timestamp_seconds"] = t
+        return {**values, "freshness_lag_seconds": max(20, t - BEGIN)}
+
+    check(tmp_path, world, "FreshnessBudgetBurn", 2 * HOUR, 1, labels=',variant="1h"')
+    check(tmp_path, world, "QueryStalled", 2 * HOUR, 0)
 
 
 def test_reset_is_seen_by_the_agents_own_counter(tmp_path):

@@ -171,3 +171,11 @@ def test_check_does_not_miss_what_was_left_out(tmp_path):
     with serve(SeeingDriver()) as target, prometheus(tmp_path, target, groups) as url:
         assert rules("check", url) == 1
         assert rules("check", url, "--disable", "QueryStalled") == 0
+
+
+def test_check_looks_with_the_selector(tmp_path):
+    """A selector that matches no series leaves every rule without its series, and that is found."""
+    groups = rule_groups(Export(FAST))
+    with serve(SeeingDriver()) as target, prometheus(tmp_path, target, groups) as url:
+        assert rules("check", url, "--selector", 'job="spark"') == 0
+        assert rules("check", url, "--selector", 'env="prod"') == 1

@@ -49,10 +49,10 @@ def test_export_leaves_an_alert_out(tmp_path):
 
 def test_export_selects_a_part_of_the_fleet(tmp_path):
     """The selector is in the matchers."""
-    rules("export", str(tmp_path), "--selector", 'env="prod"')
+    rules("export", str(tmp_path), "--selector", 'cluster="eu"')
     text = (tmp_path / RULES.name).read_text()
-    assert 'streamgauge_query_active{env=\\"prod\\"}' in text
-    assert '{env="prod",__name__=~"streamgauge_last_event' in text
+    assert 'streamgauge_query_active{cluster=\\"eu\\"}' in text
+    assert '{cluster="eu",__name__=~"streamgauge_last_event' in text
 
 
 def test_export_for_kubernetes_is_a_resource(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from promtool import RuleTest, run
-from rule_scenarios import BEGIN, KAFKA, hang_with_data
+from rule_scenarios import BEGIN, KAFKA, SAVE, hang_with_data
 from rule_worlds import (
     DAY,
     HOUR,
@@ -43,14 +43,45 @@ def long_trigger(t: int) -> Values:
 
 
 def large_batch(t: int) -> Values:
-    """A batch of two hours, whose tasks finish one after the other; then it is done."""
+    """A batch of two hours, whose tasks finish one after the other; its query may be three hours old."""
 
     def change(t: int, values: Values) -> None:
         hang_with_data(t, values)
         values["inflight_last_task_timestamp_seconds"] = t - t % 120
+        values["freshness_lag_seconds"] = t - BEGIN + 20
         verdict(values, "running")
 
-    return between(BEGIN, BEGIN + 2 * HOUR, change)(t)
+    values = between(BEGIN, BEGIN + 2 * HOUR, change)(t)
+    return {**values, 'alert_threshold{name="freshness_seconds"}': 3 * HOUR}
+
+
+def straggler(t: int) -> Values:
+    """In the middle of an idle night one row comes, and it is late."""
+    values = idle_from(BEGIN)(t)
+    return {**values, f"state_rows_dropped_by_watermark_total{SAVE}": float(t >= HOUR)}
+
+
+def ended_well(t: int) -> Values:
+    """Stopped for good; its driver goes some scrapes later, and its address stays in the list of targets."""
+    values = healthy(t)
+    values["query_expected"] = None
+    if t >= BEGIN:
+        values["query_active"] = 0
+        verdict(values, "stopped")
+    if t >= BEGIN + 2 * MINUTE:
+        gone(values)
+    return values
+
+
+def without_location(t: int) -> Values:
+    """A query with a temporary checkpoint, started anew every half hour."""
+    began = t // (30 * MINUTE) * 30 * MINUTE
+    folder = f"file:/tmp/temporary-{began}"
+    values = after_restart(t, began) if began else healthy(t)
+    values[info()] = values[info("q1", f"r{began}")] = None
+    values[info(f"q{began}", f"r{began}", checkpoint=folder)] = 1
+    values["checkpoint_resets_total"] = began / (30 * MINUTE)
+    return values
 
 
 def available_now(t: int) -> Values:
@@ -60,9 +91,9 @@ def available_now(t: int) -> Values:
     run_info = info("q1", f"r{began}", "available_now")
     values = {run_info if key.startswith("query_info{") else key: v for key, v in values.items()}
     values["query_expected"] = values["trigger_interval_seconds"] = None
+    values["freshness_lag_seconds"] = 2 * HOUR  # as old as its schedule
     if t - began >= 5 * MINUTE:
         gone(values)
-        values["up"] = None
     return values
 
 
@@ -122,6 +153,9 @@ WORLDS = {
     "planned stop": planned_stop,
     "new query": new_query,
     "opted out": opted_out,
+    "straggler": straggler,
+    "ended well": ended_well,
+    "without a checkpoint location": without_location,
 }
 
 
