@@ -329,7 +329,7 @@ def test_catching_up_after_an_outage_is_silent(lab: Lab):
 
 @pytest.mark.lab
 def test_available_now_that_ends_well_is_silent(lab: Lab):
-    """It ends by design, and the driver may stay or go."""
+    """It ends by design, and nobody is called for that."""
     available_now = {"availableNow": True}
     lab.begin("nightly", batches=1, files=4, seconds_per_row=0.03, trigger=available_now)
     lab.wait_number(f"{lab.of('query_active')} == bool 0", 1)
