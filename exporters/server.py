@@ -6,11 +6,13 @@ Threads of its own, all daemons; nothing here can hold up the worker or Spark.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import json
 import os
 import socket
 import ssl
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -44,15 +46,20 @@ class MetricsServer:
         registry: CollectorRegistry,
         app_label: str = "",
         live: Callable[[], bytes] = lambda: b"{}",
+        failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
-        """Bind and serve; raise OSError or ConfigError when that can't be done."""
+        """Bind and serve; raise OSError or ConfigError when that can't be done.
+
+        What goes wrong later is told to `failed`, from any thread.
+        """
         self._scraped = threading.Condition()
         self._last_scrape = 0.0  # when the last scrape that was answered whole had begun
         app = self._noting(_route(registry, live))
         if config.metrics_auth_file:
             app = _with_password(app, _read_password(config.metrics_auth_file))
+        tls = _tls(config)
         self._server = _bind(*config.metrics_endpoint(), app)
-        self._server.tls = _tls(config)
+        self._server.tls = tls
         self._sd_file = Path(config.sd_file) if config.sd_file else None
         host, port = self._server.server_address[:2]
         self.host, self.port = str(host), int(port)
@@ -63,18 +70,42 @@ class MetricsServer:
             name="streamgauge-server",
             daemon=True,
         ).start()
-        if self._sd_file:
-            self._announce(self._sd_file, app_label)
+        self._target = self._describe(app_label)
+        try:
+            self._announce()
+        except (OSError, ValueError) as error:
+            hint = "its folder must be there, and the driver's user must be allowed to write to it"
+            failed(ConfigError(f"sd_file {config.sd_file!r} can't be written: {error}; {hint}"))
 
-    def _announce(self, path: Path, app_label: str) -> None:
-        """Write the target for Prometheus, whole or not at all; it finds us on whichever port."""
+    def _describe(self, app_label: str) -> bytes:
+        """The target, as Prometheus' file-based discovery reads it."""
         labels = {"__scheme__": "https"} if self._server.tls else {}
         if app_label:
             labels["spark_app"] = app_label
-        text = json.dumps([{"targets": [f"{_bracket(self.host)}:{self.port}"], "labels": labels}])
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(path)
+        target = {"targets": [f"{_bracket(self.host)}:{self.port}"], "labels": labels}
+        return json.dumps([target]).encode() + b"\n"
+
+    def _announce(self) -> None:
+        """Write the target, whole or not at all, for all to read; it finds us on whichever port."""
+        path = self._sd_file
+        if path is None:
+            return
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(handle, 0o644)
+                file.write(self._target)
+            Path(part).replace(path)
+        except BaseException:
+            Path(part).unlink()
+            raise
+
+    def _withdraw(self) -> None:
+        """Take the target back, unless another driver has put its own in its place."""
+        path = self._sd_file
+        with contextlib.suppress(FileNotFoundError):
+            if path is not None and path.read_bytes() == self._target:
+                path.unlink()
 
     def await_scrape(self, seconds: float) -> bool:
         """Wait until a scrape that begins after now was answered, for so long at most."""
@@ -103,8 +134,7 @@ class MetricsServer:
         """Stop serving and take the target back."""
         self._server.shutdown()
         self._server.server_close()
-        if self._sd_file:
-            self._sd_file.unlink(missing_ok=True)
+        self._withdraw()
 
 
 class _Noted:

@@ -299,7 +299,11 @@ class Agent(Guarded):
 
     def _serve(self) -> None:
         self.server = MetricsServer(
-            self.config, self.registry, self.prometheus.app, self._live.render
+            self.config,
+            self.registry,
+            self.prometheus.app,
+            self._live.render,
+            lambda error: self._failed("server", error),
         )
         wanted = self.config.metrics_endpoint()[1]
         if wanted and self.server.port != wanted:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -121,6 +122,38 @@ def test_real_prometheus_finds_a_moved_port_through_the_sd_file(serve, tmp_path)
     assert sample["value"][1] == "1"
     server.close()
     assert not targets.exists()
+
+
+def test_discovery_file_that_cant_be_written_costs_no_page(agent, tmp_path):
+    """It is counted once; the page is served, and goes with the agent."""
+    mine = agent(metrics_address="127.0.0.1:0", sd_file=str(tmp_path / "none" / "x.json"))
+    address = mine.address
+    assert _get(f"{address}/-/healthy")[0] == 200
+    assert mine.stats.of("errors") == {"server": 1}
+    mine.close()
+    with pytest.raises(OSError, match="refused"):
+        _get(f"{address}/-/healthy")
+
+
+def test_driver_that_ends_takes_only_its_own_target_back(serve, tmp_path):
+    """Two of one file: the later one's target stays when the first goes."""
+    targets = tmp_path / "targets.json"
+    first, second = serve(sd_file=str(targets)), serve(sd_file=str(targets))
+    first.close()
+    assert json.loads(targets.read_text())[0]["targets"] == [f"127.0.0.1:{second.port}"]
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_discovery_file_follows_no_planted_link(serve, tmp_path):
+    """Whoever may write to the folder can't make the driver write elsewhere."""
+    targets, elsewhere = tmp_path / "targets.json", tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    for link in (targets, tmp_path / f".targets.json.{os.getpid()}"):
+        link.symlink_to(elsewhere)
+    server = serve(sd_file=str(targets))
+    assert elsewhere.read_text() == "kept"
+    assert str(server.port) in targets.read_text()
 
 
 @pytest.fixture
