@@ -9,7 +9,9 @@ import base64
 import contextlib
 import hmac
 import json
+import math
 import os
+import re
 import socket
 import ssl
 import tempfile
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import make_wsgi_app
@@ -31,7 +33,7 @@ from .reference import write_markdown
 
 PORTS = 17  # the one that was asked for and the next 16, as Spark's UI does
 _CONNECTIONS = 32
-_PATIENCE = 15.0
+_PATIENCE = 15.0  # for all of a connection: handshake, request and answer
 _POLL = 0.2  # how long the end of the server may take
 
 App = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -54,12 +56,12 @@ class MetricsServer:
         """
         self._scraped = threading.Condition()
         self._last_scrape = 0.0  # when the last scrape that was answered whole had begun
-        app = self._noting(_route(registry, live))
+        app = self._noting(_whole(_route(registry, live)))
         if config.metrics_auth_file:
             app = _with_password(app, _read_password(config.metrics_auth_file))
         tls = _tls(config)
         self._server = _bind(*config.metrics_endpoint(), app)
-        self._server.tls = tls
+        self._server.tls, self._server.failed = tls, failed
         self._sd_file = Path(config.sd_file) if config.sd_file else None
         host, port = self._server.server_address[:2]
         self.host, self.port = str(host), int(port)
@@ -121,11 +123,12 @@ class MetricsServer:
             body = app(environ, start_response)
             if environ.get("PATH_INFO") != "/metrics" or environ.get("REQUEST_METHOD") != "GET":
                 return body
-            return _Noted(body, lambda: self._note(began))
+            return self._note(body, began)
 
         return serve
 
-    def _note(self, began: float) -> None:
+    def _note(self, body: Iterable[bytes], began: float) -> Iterator[bytes]:
+        yield from body  # a WSGI server asks for more once it has written what it got
         with self._scraped:
             self._last_scrape = max(self._last_scrape, began)
             self._scraped.notify_all()
@@ -137,29 +140,18 @@ class MetricsServer:
         self._withdraw()
 
 
-class _Noted:
-    """The body of an answer; a WSGI server calls `close` when it has written all of it."""
-
-    def __init__(self, body: Iterable[bytes], written: Callable[[], None]) -> None:
-        self._body = body
-        self._written = written
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._body)
-
-    def close(self) -> None:
-        self._written()
-
-
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = False
     request_queue_size = 64
     tls: ssl.SSLContext | None = None
+    failed: Callable[[BaseException], None]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        self._deadlines: dict[socket.socket, float] = {}
+        self._leaving = False
         super().__init__(*args, **kwargs)
 
     def server_bind(self) -> None:
@@ -172,7 +164,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._places.acquire(blocking=False):
+        if self._leaving or not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
@@ -189,12 +181,37 @@ class _Server(ThreadingMixIn, WSGIServer):
         try:
             request.settimeout(_PATIENCE)
             if self.tls:
-                request = self.tls.wrap_socket(request, server_side=True)
+                request = self.tls.wrap_socket(
+                    request, server_side=True, do_handshake_on_connect=False
+                )
+            self._deadlines[request] = time.monotonic() + _PATIENCE
+            if self.tls:
+                request.do_handshake()
             super().process_request_thread(request, client_address)
         except OSError:
             self.shutdown_request(request)
         finally:
+            self._deadlines.pop(request, None)
             self._places.release()
+
+    def service_actions(self) -> None:
+        """Cut who is past the deadline; the accept loop asks several times a second.
+
+        A timeout is one for each read and write: a byte now and then would hold a place for good.
+        """
+        self._cut(time.monotonic())
+
+    def shutdown(self) -> None:
+        """Stop, and wait for nobody: at exit it may be the accept loop itself that reads."""
+        self._leaving = True
+        self._cut(math.inf)
+        super().shutdown()
+
+    def _cut(self, now: float) -> None:
+        for request, deadline in list(self._deadlines.items()):
+            if now > deadline:
+                with contextlib.suppress(OSError):  # TLS's own would go on in plain text first
+                    socket.socket.shutdown(request, socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is not news."""
@@ -204,8 +221,26 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
+class _Answer(ServerHandler):
+    request_handler: _Handler
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Count it; a traceback for each request would let any client fill the driver's log."""
+        self.request_handler.server.failed(exc_info[1])
+
+
 class _Handler(WSGIRequestHandler):
-    timeout = int(_PATIENCE)
+    server: Any
+    wfile: Any
+
+    def handle(self) -> None:
+        """As the base class does, but for the kind of answer."""
+        self.raw_requestline = self.rfile.readline(65_537)
+        if len(self.raw_requestline) > 65_536 or not self.parse_request():
+            return
+        answer = _Answer(self.rfile, self.wfile, self.get_stderr(), self.get_environ())
+        answer.request_handler = self
+        answer.run(self.server.get_app())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Scrapes are not news."""
@@ -260,9 +295,27 @@ def _with_password(app: App, expected: bytes) -> App:
         if given[0].lower() == "basic" and hmac.compare_digest(token, expected):
             return app(environ, start_response)
         start_response("401 Unauthorized", [("WWW-Authenticate", 'Basic realm="streamgauge"')])
-        return [b"streamgauge: user and password, please\n"]
+        body = b"streamgauge: user and password, please\n"
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
     return guard
+
+
+def _whole(app: App) -> App:
+    """Say how long each answer is: half a page must not pass for a whole one. HEAD gets no body."""
+
+    def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        begun: list[Any] = []
+        body = b"".join(app(environ, lambda *given: begun.extend(given)))
+        status, headers = begun
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
+
+    return serve
+
+
+# prometheus-client compares any other as text with numbers, and raises.
+_ODD_VERSION = re.compile(r"version=(?!\d{1,4}(?:\.\d{1,4})*\s*(?:[;,]|$))")
 
 
 def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
@@ -279,7 +332,10 @@ def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
         if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
             return _answer(start_response, "405 Method Not Allowed", b"only GET and HEAD\n")
         if path == "/metrics":
-            result: Iterable[bytes] = metrics(environ, start_response)
+            asked = {**environ, "REQUEST_METHOD": "GET"}  # it answers nothing else
+            if _ODD_VERSION.search(environ.get("HTTP_ACCEPT", "")):
+                del asked["HTTP_ACCEPT"]  # what can't be understood gets the plain text form
+            result: Iterable[bytes] = metrics(asked, start_response)
             return result
         if path in pages:
             kind, make = pages[path]
@@ -300,7 +356,6 @@ def _answer(start: Any, status: str, body: bytes, kind: str = "text/plain") -> I
         status,
         [
             ("Content-Type", f"{kind}; charset=utf-8"),
-            ("Content-Length", str(len(body))),
             ("Content-Security-Policy", _POLICY),
             ("X-Content-Type-Options", "nosniff"),
             ("Referrer-Policy", "no-referrer"),
