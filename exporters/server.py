@@ -347,7 +347,8 @@ def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
 
 # The page needs its own script and style and its own data, and nothing else from anywhere.
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 

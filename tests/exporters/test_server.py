@@ -84,6 +84,13 @@ def test_head_is_get_without_the_body(serve, path):
     assert (bool(body), nothing) == (True, b"")
 
 
+def test_live_page_can_be_neither_framed_nor_redirected(serve):
+    """What `default-src` does not cover is said as well."""
+    with urllib.request.urlopen(serve().address, timeout=10) as answer:
+        policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert {"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} <= set(policy)
+
+
 def test_other_paths(serve):
     """Healthy is healthy, unknown is 404, writing is not allowed."""
     server = serve()
