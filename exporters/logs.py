@@ -129,6 +129,17 @@ class LogExporter(Exporter):
             reason=after.reason,
         )
 
+    def forget(self, query: Query) -> None:
+        """One that failed goes only when too many newer ones have; the page no longer shows it."""
+        if query.end and query.end.outcome == "failed":
+            self._logger.warning(
+                "query failed long ago and is no longer shown; too many have failed since",
+                app=self.app,
+                query=query.label,
+                run_id=query.run_id,
+                hint="give queries a name; one that starts again takes the place of the old one",
+            )
+
 
 def _log_start(logger: Any, query: Query) -> None:
     restart = len(query.starts) > 1 or query.last_end is not None

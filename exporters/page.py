@@ -32,6 +32,7 @@ _STAYS_AFTER_FAILURE = (
     *("query_info", "query_started_timestamp_seconds"),
     *("alerting_enabled", "query_expected"),
 )
+_LIVE_AFTER_FAILURE = len(STATES) + 1  # query_state and query_active
 
 
 class Page:
@@ -49,10 +50,10 @@ class Page:
         self._lags: Mapping[str, SourceLag] = {}  # those for which there is room
         self._sources: dict[Key, float] = {}  # of the sources as they were last seen
         self._series: dict[Key, Sample] = {}
-        self._counted = 0
+        self._counted = self.least()
         self._error_classes: set[str] = set()
         self._durations = Histogram(BATCH_BOUNDS)
-        budget.take(self.least())
+        budget.take(self._counted)
         for name in _FROM_THE_START:
             self.add(name, 0)
         for data in ("true", "false"):
@@ -175,9 +176,7 @@ class Page:
         self.query = query
         self._measure(query.lags)
         counted = sum(map(len, (self._counters, self._gauges, self._sources)))
-        counted += len(self._settings.thresholds) + LIVE * len(self._lags)
-        self._budget.take(counted - self._counted)
-        self._counted = counted
+        self._count(self.least() + counted + len(self._settings.thresholds))
         values = {**self._counters, **self._gauges, **self._sources, **self._standing(query)}
         series = {key: self._sample(key, value) for key, value in values.items()}
         self._series = series
@@ -186,6 +185,12 @@ class Page:
             PREFIX + "batch_duration_seconds", self.labels
         )
         self.samples = samples
+
+    def _count(self, series: int) -> None:
+        """Take so many from the budget, and what is computed for each scrape of a source."""
+        series += LIVE * len(self._lags)
+        self._budget.take(series - self._counted)
+        self._counted = series
 
     def _sample(self, key: Key, value: float) -> Sample:
         old = self._series.get(key)
@@ -223,23 +228,24 @@ class Page:
         return {**found, **dict(_checkpoint(query))}
 
     def shrink(self, query: Query) -> None:
-        """Keep of a failed query only what a page about it needs; of sources, what the probe sees."""
+        """Keep of a failed query only what a page about it needs; of sources, what the probe sees.
+
+        The rest of the budget goes to others; a query that starts again takes its place back.
+        """
         self.query = query
         self._counters.clear()
         self._gauges.clear()
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
         self._counters.clear()
-        counted = len(self._sources) + LIVE * len(self._lags)
-        self._budget.take(counted - self._counted)
-        self._counted = counted
         self._durations = Histogram(BATCH_BOUNDS)
         kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
         self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
+        self._count(len(self._series) + _LIVE_AFTER_FAILURE)
         self.samples = _group(self._series)
 
     def leave(self) -> None:
         """Give the budget back."""
-        self._budget.take(-self._counted - self.least())
+        self._budget.take(-self._counted)
 
     @staticmethod
     def least() -> int:

@@ -6,18 +6,22 @@ Threads of its own, all daemons; nothing here can hold up the worker or Spark.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import json
+import math
 import os
+import re
 import socket
 import ssl
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import make_wsgi_app
@@ -29,7 +33,7 @@ from .reference import write_markdown
 
 PORTS = 17  # the one that was asked for and the next 16, as Spark's UI does
 _CONNECTIONS = 32
-_PATIENCE = 15.0
+_PATIENCE = 15.0  # for all of a connection: handshake, request and answer
 _POLL = 0.2  # how long the end of the server may take
 
 App = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -44,15 +48,20 @@ class MetricsServer:
         registry: CollectorRegistry,
         app_label: str = "",
         live: Callable[[], bytes] = lambda: b"{}",
+        failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
-        """Bind and serve; raise OSError or ConfigError when that can't be done."""
+        """Bind and serve; raise OSError or ConfigError when that can't be done.
+
+        What goes wrong later is told to `failed`, from any thread.
+        """
         self._scraped = threading.Condition()
         self._last_scrape = 0.0  # when the last scrape that was answered whole had begun
-        app = self._noting(_route(registry, live))
+        app = self._noting(_whole(_route(registry, live)))
         if config.metrics_auth_file:
             app = _with_password(app, _read_password(config.metrics_auth_file))
+        tls = _tls(config)
         self._server = _bind(*config.metrics_endpoint(), app)
-        self._server.tls = _tls(config)
+        self._server.tls, self._server.failed = tls, failed
         self._sd_file = Path(config.sd_file) if config.sd_file else None
         host, port = self._server.server_address[:2]
         self.host, self.port = str(host), int(port)
@@ -63,18 +72,42 @@ class MetricsServer:
             name="streamgauge-server",
             daemon=True,
         ).start()
-        if self._sd_file:
-            self._announce(self._sd_file, app_label)
+        self._target = self._describe(app_label)
+        try:
+            self._announce()
+        except (OSError, ValueError) as error:
+            hint = "its folder must be there, and the driver's user must be allowed to write to it"
+            failed(ConfigError(f"sd_file {config.sd_file!r} can't be written: {error}; {hint}"))
 
-    def _announce(self, path: Path, app_label: str) -> None:
-        """Write the target for Prometheus, whole or not at all; it finds us on whichever port."""
+    def _describe(self, app_label: str) -> bytes:
+        """The target, as Prometheus' file-based discovery reads it."""
         labels = {"__scheme__": "https"} if self._server.tls else {}
         if app_label:
             labels["spark_app"] = app_label
-        text = json.dumps([{"targets": [f"{_bracket(self.host)}:{self.port}"], "labels": labels}])
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(path)
+        target = {"targets": [f"{_bracket(self.host)}:{self.port}"], "labels": labels}
+        return json.dumps([target]).encode() + b"\n"
+
+    def _announce(self) -> None:
+        """Write the target, whole or not at all, for all to read; it finds us on whichever port."""
+        path = self._sd_file
+        if path is None:
+            return
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(handle, 0o644)
+                file.write(self._target)
+            Path(part).replace(path)
+        except BaseException:
+            Path(part).unlink()
+            raise
+
+    def _withdraw(self) -> None:
+        """Take the target back, unless another driver has put its own in its place."""
+        path = self._sd_file
+        with contextlib.suppress(FileNotFoundError):
+            if path is not None and path.read_bytes() == self._target:
+                path.unlink()
 
     def await_scrape(self, seconds: float) -> bool:
         """Wait until a scrape that begins after now was answered, for so long at most."""
@@ -90,11 +123,12 @@ class MetricsServer:
             body = app(environ, start_response)
             if environ.get("PATH_INFO") != "/metrics" or environ.get("REQUEST_METHOD") != "GET":
                 return body
-            return _Noted(body, lambda: self._note(began))
+            return self._note(body, began)
 
         return serve
 
-    def _note(self, began: float) -> None:
+    def _note(self, body: Iterable[bytes], began: float) -> Iterator[bytes]:
+        yield from body  # a WSGI server asks for more once it has written what it got
         with self._scraped:
             self._last_scrape = max(self._last_scrape, began)
             self._scraped.notify_all()
@@ -103,22 +137,7 @@ class MetricsServer:
         """Stop serving and take the target back."""
         self._server.shutdown()
         self._server.server_close()
-        if self._sd_file:
-            self._sd_file.unlink(missing_ok=True)
-
-
-class _Noted:
-    """The body of an answer; a WSGI server calls `close` when it has written all of it."""
-
-    def __init__(self, body: Iterable[bytes], written: Callable[[], None]) -> None:
-        self._body = body
-        self._written = written
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._body)
-
-    def close(self) -> None:
-        self._written()
+        self._withdraw()
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -127,9 +146,12 @@ class _Server(ThreadingMixIn, WSGIServer):
     allow_reuse_address = False
     request_queue_size = 64
     tls: ssl.SSLContext | None = None
+    failed: Callable[[BaseException], None]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        self._deadlines: dict[socket.socket, float] = {}
+        self._leaving = False
         super().__init__(*args, **kwargs)
 
     def server_bind(self) -> None:
@@ -142,7 +164,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._places.acquire(blocking=False):
+        if self._leaving or not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
@@ -159,12 +181,37 @@ class _Server(ThreadingMixIn, WSGIServer):
         try:
             request.settimeout(_PATIENCE)
             if self.tls:
-                request = self.tls.wrap_socket(request, server_side=True)
+                request = self.tls.wrap_socket(
+                    request, server_side=True, do_handshake_on_connect=False
+                )
+            self._deadlines[request] = time.monotonic() + _PATIENCE
+            if self.tls:
+                request.do_handshake()
             super().process_request_thread(request, client_address)
         except OSError:
             self.shutdown_request(request)
         finally:
+            self._deadlines.pop(request, None)
             self._places.release()
+
+    def service_actions(self) -> None:
+        """Cut who is past the deadline; the accept loop asks several times a second.
+
+        A timeout is one for each read and write: a byte now and then would hold a place for good.
+        """
+        self._cut(time.monotonic())
+
+    def shutdown(self) -> None:
+        """Stop, and wait for nobody: at exit it may be the accept loop itself that reads."""
+        self._leaving = True
+        self._cut(math.inf)
+        super().shutdown()
+
+    def _cut(self, now: float) -> None:
+        for request, deadline in list(self._deadlines.items()):
+            if now > deadline:
+                with contextlib.suppress(OSError):  # TLS's own would go on in plain text first
+                    socket.socket.shutdown(request, socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is not news."""
@@ -174,8 +221,26 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
+class _Answer(ServerHandler):
+    request_handler: _Handler
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Count it; a traceback for each request would let any client fill the driver's log."""
+        self.request_handler.server.failed(exc_info[1])
+
+
 class _Handler(WSGIRequestHandler):
-    timeout = int(_PATIENCE)
+    server: Any
+    wfile: Any
+
+    def handle(self) -> None:
+        """As the base class does, but for the kind of answer."""
+        self.raw_requestline = self.rfile.readline(65_537)
+        if len(self.raw_requestline) > 65_536 or not self.parse_request():
+            return
+        answer = _Answer(self.rfile, self.wfile, self.get_stderr(), self.get_environ())
+        answer.request_handler = self
+        answer.run(self.server.get_app())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Scrapes are not news."""
@@ -230,9 +295,27 @@ def _with_password(app: App, expected: bytes) -> App:
         if given[0].lower() == "basic" and hmac.compare_digest(token, expected):
             return app(environ, start_response)
         start_response("401 Unauthorized", [("WWW-Authenticate", 'Basic realm="streamgauge"')])
-        return [b"streamgauge: user and password, please\n"]
+        body = b"streamgauge: user and password, please\n"
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
     return guard
+
+
+def _whole(app: App) -> App:
+    """Say how long each answer is: half a page must not pass for a whole one. HEAD gets no body."""
+
+    def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        begun: list[Any] = []
+        body = b"".join(app(environ, lambda *given: begun.extend(given)))
+        status, headers = begun
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
+
+    return serve
+
+
+# prometheus-client compares any other as text with numbers, and raises.
+_ODD_VERSION = re.compile(r"version=(?!\d{1,4}(?:\.\d{1,4})*\s*(?:[;,]|$))")
 
 
 def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
@@ -249,7 +332,10 @@ def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
         if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
             return _answer(start_response, "405 Method Not Allowed", b"only GET and HEAD\n")
         if path == "/metrics":
-            result: Iterable[bytes] = metrics(environ, start_response)
+            asked = {**environ, "REQUEST_METHOD": "GET"}  # it answers nothing else
+            if _ODD_VERSION.search(environ.get("HTTP_ACCEPT", "")):
+                del asked["HTTP_ACCEPT"]  # what can't be understood gets the plain text form
+            result: Iterable[bytes] = metrics(asked, start_response)
             return result
         if path in pages:
             kind, make = pages[path]
@@ -261,7 +347,8 @@ def _route(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
 
 # The page needs its own script and style and its own data, and nothing else from anywhere.
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
@@ -270,7 +357,6 @@ def _answer(start: Any, status: str, body: bytes, kind: str = "text/plain") -> I
         status,
         [
             ("Content-Type", f"{kind}; charset=utf-8"),
-            ("Content-Length", str(len(body))),
             ("Content-Security-Policy", _POLICY),
             ("X-Content-Type-Options", "nosniff"),
             ("Referrer-Policy", "no-referrer"),

@@ -6,6 +6,7 @@ calls the methods of `Fleet`; any thread may read `Fleet.queries` and hold on to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ _MOMENT_GAP = 10.0
 _GAPS = 10
 _STARTS = 60
 _RUNS = 16
-_QUERIES = 5000  # past so many, the oldest that has ended is forgotten
+_QUERIES = 5000  # past so many, those that ended first are forgotten
 
 
 class Fleet:
@@ -35,10 +36,12 @@ class Fleet:
         silence_floor: Callable[[str], float] = lambda _: 300.0,
         watch_seconds: float = 5.0,
         grace_seconds: float = 300.0,
+        failed_limit: int = 500,
     ) -> None:
         self._silence_floor = silence_floor
         self._watch_seconds = watch_seconds
         self._grace_seconds = grace_seconds
+        self._failed_limit = failed_limit
         self._runs: dict[str, int] = {}  # run id → newest batch id seen in it
         self._ended: dict[str, None] = {}  # run ids whose end was seen
         self._faded: set[str] = set()  # failed runs of which only the last word is left
@@ -301,26 +304,31 @@ class Fleet:
         return self._keep(self._finish(query, gone.run_id, end))
 
     def sweep(self, now: float) -> list[Query]:
-        """Forget, and return, the queries that ended well longer than the grace period ago."""
-        old = [
-            query
-            for query in self.queries.values()
-            if query.end
-            and query.end.outcome != "failed"
-            and now - query.end.at > self._grace_seconds
-        ]
-        for query in old:
-            self._forget(query.query_id)
-        return old
+        """Forget, and return, the queries that ended well longer than the grace period ago.
+
+        A failed one stays until it starts again, but of too many the first to fail go: a job that
+        makes a new query for each attempt must not fill the memory.
+        """
+        ended = sorted((q for q in self.queries.values() if q.end), key=_ended_at)
+        failed = [query for query in ended if _has_failed(query)]
+        well = [query for query in ended if not _has_failed(query)]
+        gone = (
+            *(query for query in well if now - _ended_at(query) > self._grace_seconds),
+            *failed[: max(0, len(failed) - self._failed_limit)],
+            *ended[: max(0, len(self.queries) - _QUERIES)],
+        )
+        old = {query.query_id: query for query in gone}
+        for query_id in old:
+            self._forget(query_id)
+        return list(old.values())
 
     def fading(self, now: float) -> list[Query]:
         """The queries that failed just over the grace period ago; each is returned once."""
         old = [
             query
             for query in self.queries.values()
-            if query.end
-            and query.end.outcome == "failed"
-            and now - query.end.at > self._grace_seconds
+            if _has_failed(query)
+            and now - _ended_at(query) > self._grace_seconds
             and query.run_id not in self._faded
         ]
         self._faded = {q.run_id for q in self.queries.values() if not q.live} & (
@@ -331,10 +339,6 @@ class Fleet:
     # ---- bookkeeping -----------------------------------------------------------------------
 
     def _keep(self, query: Query) -> Query:
-        if query.query_id not in self.queries and len(self.queries) >= _QUERIES:
-            oldest = next((q for q in self.queries.values() if not q.live), None)
-            if oldest is not None:
-                self._forget(oldest.query_id)
         self.queries = {**self.queries, query.query_id: query}
         return query
 
@@ -352,6 +356,14 @@ class Fleet:
         self._ended[run_id] = None
         for old in list(self._ended)[: -_RUNS * 16]:
             del self._ended[old]
+
+
+def _ended_at(query: Query) -> float:
+    return query.end.at if query.end else math.inf
+
+
+def _has_failed(query: Query) -> bool:
+    return query.end is not None and query.end.outcome == "failed"
 
 
 def _goes_back(query: Query, event: Progress) -> bool:

@@ -1,9 +1,11 @@
 """Settings: told what is wrong where somebody reads it, defaults where nobody does."""
 
+import threading
+
 import pytest
 from msgspec.structs import fields
 
-from streamgauge.config import Config, ConfigError, load_config, make_config
+from streamgauge.config import LONGEST, Config, ConfigError, load_config, make_config
 
 
 def test_there_are_about_twenty_settings():
@@ -22,6 +24,13 @@ def test_there_are_about_twenty_settings():
         ({"watch_seconds": -1}, "watch_seconds is -1"),
         ({"metrics_address": "9465"}, "HOST:PORT"),
         ({"metrics_address": "127.0.0.1:99999"}, "HOST:PORT"),
+        ({"linger_seconds": float("inf")}, "linger_seconds is inf"),
+        ({"grace_seconds": float("nan")}, "grace_seconds is nan"),
+        ({"watch_seconds": 1e12}, "watch_seconds is 1000000000000.0"),
+        ({"series_limit": 10**400}, "series_limit is 1000"),
+        ({"app": "caf\udcff"}, "app has 'caf"),
+        ({"queries": {"\udcff": {}}}, "queries has"),
+        ({"queries": {"orders": {"team": "\udcff"}}}, "team has"),
         ({"log_level": "loud"}, "debug, info, warning, error, off"),
         ({"metrics_auth_file": "f"}, "metrics_tls_cert"),
         ({"queries": {"orders": {"tem": "x"}}}, "tem"),
@@ -85,6 +94,40 @@ def test_wrong_environment_is_a_sentence_and_the_default():
     assert len(wrong) == 4
 
 
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("QUERIES", "[" * 100_000),
+        ("QUERIES", '{"orders": ' * 900 + "1" + "}" * 900),
+        ("LINGER_SECONDS", "inf"),
+        ("WATCH_SECONDS", "1e12"),
+        ("TEAM", "caf\udcff"),
+        ("APP", "\udcff"),
+        ("SERIES_LIMIT", "9" * 400),
+    ],
+)
+def test_hostile_variable_is_a_sentence_and_the_default(variable, text):
+    """Brackets without end, seconds without end, bytes that are no text: the stream starts all the same."""
+    config, wrong = load_config({}, {f"STREAMGAUGE_{variable}": text})
+    assert config == Config()
+    assert len(wrong) == 1
+    assert wrong[0].startswith(f"STREAMGAUGE_{variable} is ignored: ")
+
+
+def test_longest_seconds_can_be_waited_for():
+    """Whatever is allowed, a thread's join takes; otherwise it raises into the user's main thread."""
+    assert 10 + LONGEST < threading.TIMEOUT_MAX
+
+
+def test_keyword_and_variable_make_a_pair():
+    """A password in code and a certificate in the environment are right together."""
+    settings = {"metrics_auth_file": "f"}
+    config, wrong = load_config(settings, {"STREAMGAUGE_METRICS_TLS_CERT": "c"})
+    assert (config.metrics_auth_file, config.metrics_tls_cert, wrong) == ("f", "c", [])
+    with pytest.raises(ConfigError, match="metrics_tls_cert"):
+        load_config(settings, {})
+
+
 def test_password_that_cant_be_honoured_closes_the_door():
     """Serving without the password that was asked for would be worse than not serving."""
     config, wrong = load_config({}, {"STREAMGAUGE_METRICS_AUTH_FILE": "f"})
@@ -100,6 +143,13 @@ def test_opentelemetrys_variables_name_version_and_environment(monkeypatch):
     config, _ = load_config({})
     assert (config.code_version, config.env) == ("1.2.3", "prod")
     assert load_config({"env": "test"})[0].env == "test"
+
+
+def test_byte_that_is_no_text_in_opentelemetrys_variable_is_replaced(monkeypatch):
+    """It is not our variable, so it is no mistake to complain of."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=caf\udcff")
+    config, wrong = load_config({})
+    assert (config.team, wrong) == ("caf\N{REPLACEMENT CHARACTER}", [])
 
 
 def test_repr_has_no_secret():

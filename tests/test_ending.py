@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ import time
 import urllib.request
 
 import pytest
-from stage import ROOT, Life, feed
+from stage import ROOT, Life, feed, wait_for
 
 from streamgauge.config import make_config
 from streamgauge.ending import TermGuard
@@ -183,16 +184,30 @@ def test_server_answers_where_no_thread_can_be_started(monkeypatch):
 
     server = MetricsServer(make_config({"metrics_address": "127.0.0.1:0"}), CollectorRegistry())
 
-    def refuse(_):
-        raise RuntimeError("can't create new thread at interpreter shutdown")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(threading.Thread, "start", _refuse)
     try:
         with urllib.request.urlopen(f"{server.address}/metrics", timeout=20) as answer:
             assert answer.status == 200
     finally:
         monkeypatch.undo()
         server.close()
+
+
+def test_silent_client_does_not_hold_up_a_server_without_threads(monkeypatch):
+    """There the accept loop itself reads, and the end of the process waits for the loop."""
+    from prometheus_client import CollectorRegistry
+
+    server = MetricsServer(make_config({"metrics_address": "127.0.0.1:0"}), CollectorRegistry())
+    monkeypatch.setattr(threading.Thread, "start", _refuse)
+    with socket.create_connection(("127.0.0.1", server.port)):
+        wait_for(lambda: server._server._deadlines, what="the connection")
+        began = time.monotonic()
+        server.close()
+        assert time.monotonic() - began < 5
+
+
+def _refuse(_):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
 
 
 @pytest.mark.parametrize("data", [True, False])

@@ -1,6 +1,7 @@
 """What SECURITY.md says of the code, where no other test says it."""
 
 import json
+import os
 import stat
 import urllib.error
 import urllib.request
@@ -77,10 +78,14 @@ def test_pushgateway_takes_no_password_from_the_address(gateway):
 
 
 def test_discovery_file_is_readable_for_prometheus(agent, tmp_path):
-    """Its mode is the umask's: Prometheus is another user; it holds an address and a name."""
+    """Whatever the umask: Prometheus is another user; it holds an address and a name."""
     place = tmp_path / "driver.json"
-    agent(metrics_address="127.0.0.1:0", sd_file=str(place))
-    assert stat.S_IMODE(place.stat().st_mode) & 0o400
+    before = os.umask(0o077)
+    try:
+        agent(metrics_address="127.0.0.1:0", sd_file=str(place))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o644
     (target,) = json.loads(place.read_text())
     assert set(target) == {"targets", "labels"}
     assert set(target["labels"]) <= {"spark_app", "__scheme__"}

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _EXIT_SECONDS = 1.6
 _BUS_SECONDS = 1.0
 _INBOX_SECONDS = 0.5
+_FAILED = 500  # so many failed queries are kept; of a small series budget, one for each hundred
 
 
 class Agent(Guarded):
@@ -79,6 +80,7 @@ class Agent(Guarded):
             silence_floor=lambda name: config.of_query(name).silence_seconds or 0.0,
             watch_seconds=config.watch_seconds,
             grace_seconds=config.grace_seconds,
+            failed_limit=min(_FAILED, max(1, config.series_limit // 100)),
         )
         self.prometheus = PrometheusExporter(
             config,
@@ -297,7 +299,11 @@ class Agent(Guarded):
 
     def _serve(self) -> None:
         self.server = MetricsServer(
-            self.config, self.registry, self.prometheus.app, self._live.render
+            self.config,
+            self.registry,
+            self.prometheus.app,
+            self._live.render,
+            lambda error: self._failed("server", error),
         )
         wanted = self.config.metrics_endpoint()[1]
         if wanted and self.server.port != wanted:

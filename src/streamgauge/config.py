@@ -17,14 +17,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from .grafana.alerts.knobs import PER_QUERY
-from .masking import MASK, mask, mask_all
+from .masking import MASK, clean, mask, mask_all
 
 PREFIX = "STREAMGAUGE_"
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off", ""})
 
-Seconds = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
+LONGEST = 1e9  # seconds; a lock of Python's waits no longer than ten times that
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
 def is_trace_file(setting: str) -> bool:
@@ -39,6 +40,15 @@ def is_properties_file(setting: str) -> bool:
 
 class ConfigError(ValueError):
     """A setting that can't be used; the message names it, its value and what is allowed."""
+
+
+def _check_labels(settings: Struct) -> None:
+    """Refuse what no page can hold: a byte of a variable that is not UTF-8 arrives as half a pair."""
+    fields = ("app", "team", "env", "tier", "code_version")
+    texts = [(name, getattr(settings, name, None) or "") for name in fields]
+    for name, text in (*texts, *(("queries", name) for name in getattr(settings, "queries", ()))):
+        if text != text.encode(errors="replace").decode():
+            raise ConfigError(f"{name} has {text!r}; it must be text in UTF-8")
 
 
 class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +67,7 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Thresholds of the alert rules that are other for this query, by knob: `{"late_ratio": 0.1}`."""
 
     def __post_init__(self) -> None:
+        _check_labels(self)
         for name, value in self.thresholds.items():
             if name not in PER_QUERY:
                 near = get_close_matches(name, PER_QUERY, n=1)
@@ -95,7 +106,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Stay so long at exit, at most, until the last state was scraped."""
     silence_seconds: Seconds = 300.0
     """How long any query may be silent; the budget of each grows from here with its own pace."""
-    watch_seconds: Annotated[float, Meta(ge=0.05)] = 5.0
+    watch_seconds: Annotated[float, Meta(ge=0.05, le=LONGEST)] = 5.0
     """How often the driver is looked at between events."""
     grace_seconds: Seconds = 300.0
     """How long a query that ended well stays on the page."""
@@ -125,6 +136,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The same and more for single queries, by name."""
 
     def __post_init__(self) -> None:
+        _check_labels(self)
         if self.log_level not in {"debug", "info", "warning", "error", "off"}:
             raise ConfigError(
                 f"log_level is {self.log_level!r}; allowed: debug, info, warning, error, off"
@@ -230,7 +242,7 @@ def read_environment(
         try:
             value = _parse(name, text)
             make_config({name: value} if name not in _PAIRED else {})
-        except ConfigError as error:
+        except (ConfigError, RecursionError) as error:  # the latter: JSON of a thousand brackets
             wrong.append(f"{variable} is ignored: {error}")
         else:
             found[name] = value
@@ -270,12 +282,12 @@ def load_config(
 
     Raises `ConfigError` for wrong keyword arguments; wrong variables come back as sentences.
     """
-    make_config(settings)
     found, wrong = read_environment(environ)
     owners = _owners_of_otel(os.environ if environ is None else environ)
     try:
         return make_config({**owners, **found, **settings}), wrong
     except ConfigError as error:
+        make_config(settings)
         # Somebody asked for a password or TLS and got it wrong: serving without would be worse.
         wrong.append(f"metrics are not served: {error}")
         rest = {name: value for name, value in found.items() if name not in _PAIRED}
@@ -296,7 +308,7 @@ def _owners_of_otel(environ: Mapping[str, str]) -> dict[str, str]:
         "tier": ("tier",),
     }
     found = {
-        field: next((str(attributes[key]) for key in keys if key in attributes), None)
+        field: next((clean(str(attributes[key])) for key in keys if key in attributes), None)
         for field, keys in names.items()
     }
     return {field: value for field, value in found.items() if value}

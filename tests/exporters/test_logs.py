@@ -28,6 +28,18 @@ def test_life_of_a_query_in_lines(agent):
     assert all(line["query"] == "orders" and line["app"] == "shop" for line in lines)
 
 
+def test_failed_query_that_makes_room_is_named(agent):
+    """Its page must not go without a word."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("warning", stream), series_limit=200)
+    for name in ("first", "second", "third"):
+        life = Life(name)
+        feed(mine, life.started(), life.terminated("E: x"))
+    mine.flush()
+    (gone,) = [line for line in _lines(stream) if "no longer shown" in line["event"]]
+    assert gone["query"] == "first"
+
+
 def test_batch_is_a_debug_line(agent):
     """With its id, rows and phases."""
     stream = io.StringIO()

@@ -1,19 +1,22 @@
 """The page as a whole: well formed, bounded, declared, and no names break it."""
 
+import json
 import subprocess
 
-from exposition import exporter_alone, samples_of, tell
+from exposition import NOW, exporter_alone, samples_of, tell
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
-from stage import EVENTS, Life, program, recorded, value
+from stage import EVENTS, Life, QuietDriver, page, program, recorded, value
 
-from streamgauge.config import Config
+from streamgauge.agent import Agent
+from streamgauge.config import Config, make_config
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.listener.decoder import UndecodableEvent
+from streamgauge.listener.inbox import Item
 
 
 def test_budget_refuses_counts_and_breaks_nothing():
@@ -45,6 +48,48 @@ def test_queries_past_the_budget_are_refused_whole():
     assert value(samples, "query_active", query="q199") is None
     assert value(samples, "agent_series", query=None) <= 1000
     assert len(samples) <= 1100
+
+
+def test_failed_query_gives_back_what_does_not_stay():
+    """What the budget counts of it is what a scrape shows, and a restart takes its place back."""
+    exporter, fleet, registry = exporter_alone(grace_seconds=0)
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    full = exporter._budget.used
+    tell(exporter, fleet, life.terminated("E: x"))
+    exporter._clock = lambda: NOW + 1
+    for _ in range(2):
+        exporter.observe(fleet.queries[life.query_id])
+        shown = [labels for _, labels in samples_of(registry) if ("query", "orders") in labels]
+        assert exporter._budget.used == len(shown)
+    tell(exporter, fleet, life.started(), life.progress())
+    assert len(shown) < exporter._budget.used <= full
+    exporter.forget(fleet.queries[life.query_id])
+    assert exporter._budget.used == 0
+
+
+def test_throwaway_queries_that_fail_hide_no_healthy_one():
+    """A new id and a failure each minute, a thousand times: the next query still gets its page."""
+    now = [NOW]
+    agent = Agent(
+        make_config({"app": "shop", "log_level": "off", "metrics_address": ""}),
+        driver=QuietDriver(),
+        clock=lambda: now[0],
+    )
+    for _ in range(1000):
+        life = Life(None)
+        agent.step(
+            Item("started", life.started(), now[0]),
+            Item("terminated", life.terminated("E: x"), now[0]),
+        )
+        now[0] += 60
+    agent.step(Item("started", Life("healthy").started(), now[0]))
+    agent.registry.register(agent.prometheus)
+    samples = page(agent)
+    assert value(samples, "query_active", query="healthy") == 1
+    assert value(samples, "agent_series", query=None) < 10_000
+    assert len(agent.queries) == 501
+    assert len(json.loads(agent._live.render())["queries"]) == 501
 
 
 def test_every_recorded_event_passes_promtool():
@@ -102,8 +147,6 @@ def test_users_own_metrics_look_as_before():
 def test_users_registry_can_be_used():
     """Metrics go where the user's own are, and leave with the agent."""
     own = CollectorRegistry()
-    from streamgauge.agent import Agent
-
     mine = Agent(Config(app="shop", log_level="off"), registry=own)
     assert not mine._serves
     own.register(mine.prometheus)

@@ -1,7 +1,9 @@
 """The page is served: where, to whom, and whatever else happens."""
 
 import base64
+import contextlib
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -24,11 +26,11 @@ def serve():
     """Makes servers on loopback and closes them."""
     made = []
 
-    def make(**settings):
+    def make(live=lambda: b"{}", failed=lambda _: None, words="Here.", **settings):
         registry = CollectorRegistry()
-        Gauge("up_here", "Here.", registry=registry).set(1)
+        Gauge("up_here", words, registry=registry).set(1)
         settings.setdefault("metrics_address", "127.0.0.1:0")
-        made.append(MetricsServer(make_config(settings), registry, "shop"))
+        made.append(MetricsServer(make_config(settings), registry, "shop", live, failed))
         return made[-1]
 
     yield make
@@ -50,6 +52,43 @@ def test_serves_text_and_openmetrics(serve):
     _, kind, text = _get(f"{server.address}/metrics", accept)
     assert kind.startswith("application/openmetrics-text")
     assert text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *("application/openmetrics-text; version=abc", "application/openmetrics-text; version=2.x"),
+        *("text/plain; version=1.x", "text/plain; version=" + "9" * 5000, "version=;;=,;"),
+    ],
+)
+def test_accept_header_that_makes_no_sense_gets_plain_text(serve, accept):
+    """Whoever can't say what is wanted gets what all can read."""
+    _, kind, text = _get(f"{serve().address}/metrics", {"Accept": accept})
+    assert kind.startswith("text/plain")
+    assert "up_here 1.0" in text
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/", "/live.json", "/-/healthy"])
+def test_head_is_get_without_the_body(serve, path):
+    """Its headers say how long the page is; the page itself is not sent."""
+    server = serve()
+    said = []
+    for method in ("GET", "HEAD"):
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode())
+            said.append(b"".join(iter(lambda: client.recv(65_536), b"")).partition(b"\r\n\r\n"))
+    (headers, _, body), (head, _, nothing) = said
+    assert headers.startswith(b"HTTP/1.0 200")
+    assert headers.splitlines()[3:] == head.splitlines()[3:]
+    assert f"Content-Length: {len(body)}".encode() in headers.splitlines()
+    assert (bool(body), nothing) == (True, b"")
+
+
+def test_live_page_can_be_neither_framed_nor_redirected(serve):
+    """What `default-src` does not cover is said as well."""
+    with urllib.request.urlopen(serve().address, timeout=10) as answer:
+        policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert {"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} <= set(policy)
 
 
 def test_other_paths(serve):
@@ -123,6 +162,38 @@ def test_real_prometheus_finds_a_moved_port_through_the_sd_file(serve, tmp_path)
     assert not targets.exists()
 
 
+def test_discovery_file_that_cant_be_written_costs_no_page(agent, tmp_path):
+    """It is counted once; the page is served, and goes with the agent."""
+    mine = agent(metrics_address="127.0.0.1:0", sd_file=str(tmp_path / "none" / "x.json"))
+    address = mine.address
+    assert _get(f"{address}/-/healthy")[0] == 200
+    assert mine.stats.of("errors") == {"server": 1}
+    mine.close()
+    with pytest.raises(OSError, match="refused"):
+        _get(f"{address}/-/healthy")
+
+
+def test_driver_that_ends_takes_only_its_own_target_back(serve, tmp_path):
+    """Two of one file: the later one's target stays when the first goes."""
+    targets = tmp_path / "targets.json"
+    first, second = serve(sd_file=str(targets)), serve(sd_file=str(targets))
+    first.close()
+    assert json.loads(targets.read_text())[0]["targets"] == [f"127.0.0.1:{second.port}"]
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_discovery_file_follows_no_planted_link(serve, tmp_path):
+    """Whoever may write to the folder can't make the driver write elsewhere."""
+    targets, elsewhere = tmp_path / "targets.json", tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    for link in (targets, tmp_path / f".targets.json.{os.getpid()}"):
+        link.symlink_to(elsewhere)
+    server = serve(sd_file=str(targets))
+    assert elsewhere.read_text() == "kept"
+    assert str(server.port) in targets.read_text()
+
+
 @pytest.fixture
 def authority(tmp_path):
     """A certificate for 127.0.0.1, and who vouches for it."""
@@ -169,6 +240,69 @@ def test_client_that_says_nothing_holds_up_nobody(serve, authority):
     finally:
         for connection in silent:
             connection.close()
+
+
+def test_clients_that_drip_are_cut(serve, monkeypatch):
+    """A byte before each timeout holds a place until the deadline, and no longer."""
+    monkeypatch.setattr("streamgauge.exporters.server._PATIENCE", 3.0)
+    server = serve()
+    slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
+    done = threading.Event()
+
+    def drip():
+        while not done.wait(0.1):
+            for client in slow:
+                with contextlib.suppress(OSError):
+                    client.send(b"G")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        assert not _try(server)
+        wait_for(lambda: _try(server), 20, "a free place")
+    finally:
+        done.set()
+        dripping.join()
+        for client in slow:
+            client.close()
+
+
+def test_client_that_does_not_read_writes_nothing_into_the_log(serve, monkeypatch, capfd):
+    """Its place is free again after the deadline, and standard error stays clean."""
+    monkeypatch.setattr("streamgauge.exporters.server._PATIENCE", 2.0)
+    server = serve(live=lambda: bytes(50_000_000))
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(b"GET /live.json HTTP/1.0\r\n\r\n")
+        assert client.recv(1)
+        wait_for(lambda: not server._server._deadlines, 20, "the end")
+    assert capfd.readouterr().err == ""
+
+
+def test_page_that_fails_is_told_and_not_printed(serve, capfd):
+    """The client gets a 500, the agent counts, and no traceback is in the driver's log."""
+    told = []
+    server = serve(live=lambda: 1 / 0, failed=told.append)
+    with pytest.raises(urllib.error.HTTPError, match="500"):
+        _get(f"{server.address}/live.json")
+    assert [type(error) for error in told] == [ZeroDivisionError]
+    assert capfd.readouterr().err == ""
+
+
+def test_scrape_that_was_cut_is_no_scrape(serve):
+    """Who lingers for the last scrape waits for one that was written whole."""
+    server = serve(words="x" * 50_000_000)
+    begun = []
+
+    def ask():
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            begun.append(client.recv(1))
+
+    asking = threading.Timer(0.2, ask)
+    asking.start()
+    assert not server.await_scrape(4)
+    asking.join()
+    assert begun == [b"H"]
 
 
 def test_flood_of_connections_is_bounded(serve):

@@ -158,6 +158,31 @@ def test_grace_for_what_ended_well_and_none_for_what_failed():
     assert list(fleet.queries) == [bad.query_id]
 
 
+def test_of_too_many_failed_queries_the_first_to_fail_go():
+    """A job that makes a new query for each attempt fills no memory; those that live are left alone."""
+    fleet = Fleet(failed_limit=3)
+    healthy, lives = Life("healthy"), [Life(None) for _ in range(5)]
+    _handle(fleet, healthy.started())
+    for n, life in enumerate(reversed(lives)):
+        _handle(fleet, life.started(), life.terminated("E: x"), now=100.0 + n)
+    assert [query.query_id for query in fleet.sweep(200.0)] == [
+        life.query_id for life in (lives[4], lives[3])
+    ]
+    assert fleet.sweep(200.0) == []
+    assert set(fleet.queries) == {life.query_id for life in (healthy, *lives[:3])}
+
+
+def test_past_thousands_of_queries_those_that_ended_first_go(monkeypatch):
+    """Whoever keeps something of them is told, so that it can let go as well."""
+    monkeypatch.setattr("streamgauge.listener.fleet._QUERIES", 2)
+    fleet = Fleet()
+    lives = [Life(f"q{n}") for n in range(4)]
+    for life in lives:
+        _handle(fleet, life.started(), life.terminated())
+    assert [query.label for query in fleet.sweep(101.0)] == ["q0", "q1"]
+    assert {query.label for query in fleet.queries.values()} == {"q2", "q3"}
+
+
 def test_budget_grows_with_the_querys_own_pace():
     """Trigger interval, idle interval and long batches all stretch it; nothing shrinks it."""
     fleet = Fleet()
