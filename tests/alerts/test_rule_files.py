@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from urllib.parse import unquote
 
 import pytest
 from promtool import ROOT, RULES, program, promtool
 from rule_scenarios import SCENARIOS
+from theatre import Stage
 
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
@@ -84,6 +86,23 @@ def test_page_says_what_since_when_what_it_costs_and_what_to_do(rule):
     if rule["alert"] != "SparkStreamWatchdog":
         assert "trace_url" in said
         assert re.search(r"\$value|\| query \}\}", said["description"]), "no number of its own"
+
+
+def test_trace_link_finds_a_query_that_has_no_name():
+    """It asks for what the query's batches and starts say of it: the label; their names do not."""
+    stage = Stage(name=None)
+    stage.start()
+    stage.batch()
+    label = f"unnamed-{stage.life.query_id[:8]}"
+    roots = [span for span in stage.spans() if span.parent is None]
+    for rule in (rule for group in rule_groups(Export()) for rule in group["rules"]):
+        url = rule.get("annotations", {}).get("trace_url")
+        if url is None or "$labels.query" not in url:
+            continue
+        filled = url.replace("{{ $labels.query | urlquery }}", label)
+        left = json.loads(unquote(filled).partition("left=")[2])
+        (key, value) = re.findall(r' && span\.([\w.]+)="(.+?)"', left["queries"][0]["query"])[0]
+        assert {span.attributes.get(key) for span in roots} == {value}, rule["alert"]
 
 
 @pytest.mark.parametrize("name", alert_names())
