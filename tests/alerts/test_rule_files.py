@@ -8,6 +8,8 @@ import subprocess
 from urllib.parse import unquote
 
 import pytest
+from promql_parser import MatrixSelector
+from promql_tree import labels_of, selectors
 from promtool import ROOT, RULES, program, promtool
 from rule_scenarios import SCENARIOS
 from theatre import Stage
@@ -16,7 +18,7 @@ from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
 from streamgauge.grafana.alerts.check import CONDITIONAL
-from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS
+from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS, Settings
 from streamgauge.grafana.alerts.prometheus import Export, needed_series, rule_groups
 from streamgauge.grafana.alerts.rule import expand
 
@@ -132,25 +134,71 @@ def test_diagnosis_has_promql_and_a_checkpoint_command(name):
     assert "Spark" in diagnosis
 
 
-def test_runbooks_name_commands_that_there_are():
-    """Only the checkpoint commands of the contract; a mistyped one costs time at night."""
-    known = {"show", "restart", "plan", "preflight", "lint", "diff"}
-    for path in RUNBOOKS.glob("*.md"):
-        assert set(re.findall(r"streamgauge checkpoint (\w+)", path.read_text())) <= known, path
-
-
 def test_no_runbook_without_an_alert():
     """A runbook whose alert is gone would mislead."""
     assert {path.stem for path in RUNBOOKS.glob("SparkStream*.md")} == set(alert_names())
 
 
+def promql_of(path):
+    """Every line of PromQL in a runbook."""
+    for block in re.findall(r"```promql\n(.+?)```", path.read_text(), flags=re.DOTALL):
+        yield from block.strip().splitlines()
+
+
+PROMQL = [
+    pytest.param(line, id=f"{path.stem.removeprefix('SparkStream')}: {line[:60]}")
+    for path in sorted(RUNBOOKS.glob("*.md"))
+    for line in promql_of(path)
+]
+
+
+@pytest.mark.parametrize("line", PROMQL)
+def test_promql_in_runbooks_asks_for_labels_of_the_series(line):
+    """A matcher of a label that a series does not have finds nothing, when it is needed most."""
+    for selector, _ in selectors(line):
+        for labels in labels_that_there_are(selector):
+            assert labels_of(selector) <= labels | {"job", "instance", "le"}, selector.name
+
+
+def labels_that_there_are(selector):
+    """The labels of each series that the selector may mean; none of those that are not ours."""
+    named = [one.value for one in selector.matchers.matchers if one.name == "__name__"]
+    if named:
+        found = [one for one in METRICS.values() if re.fullmatch(named[0], one.full_name)]
+        return [{"__name__", *one.labels} for one in found]
+    level, colon, _ = selector.name.partition(":")
+    if colon:
+        return [{"app", "query", "operator"} if level == "query_operator" else {"app", "query"}]
+    family = re.sub(r"_(bucket|sum|count)$", "", selector.name)
+    return [set(one.labels) for one in METRICS.values() if one.full_name in (family, selector.name)]
+
+
+@pytest.mark.parametrize(
+    "name", ["QueryFailed", "QueryVanished", "QueryMissing", "RestartLoop", "AgentDown"]
+)
+def test_runbook_of_what_may_be_gone_asks_for_what_was_last_said(name):
+    """Where the driver is dead there is no series of now; its checkpoint is found all the same."""
+    path = RUNBOOKS / f"SparkStream{name}.md"
+    asked = [one for line in promql_of(path) for one in selectors(line)]
+    for selector, parents in asked:
+        if selector.name.startswith("streamgauge_"):
+            assert any(isinstance(one, MatrixSelector) for one in parents), selector.name
+    assert "streamgauge_query_info" in {selector.name for selector, _ in asked}
+
+
+def test_promql_of_a_shared_checkpoint_is_that_of_the_alert():
+    """Queries that ended, and those whose location is unknown, share nothing."""
+    line, *_ = promql_of(RUNBOOKS / "SparkStreamCheckpointShared.md")
+    (alert,) = (one for one in alerts() if one.name == "CheckpointShared")
+    assert line in expand(alert.expr, Settings()), line
+
+
 def test_promql_in_runbooks_parses_and_asks_for_known_series(tmp_path):
     """A tired person pastes these: they must parse, and ask for series that exist."""
-    rules = []
-    for path in sorted(RUNBOOKS.glob("*.md")):
-        for block in re.findall(r"```promql\n(.+?)```", path.read_text(), flags=re.DOTALL):
-            for line in block.strip().splitlines():
-                rules.append({"record": "x", "expr": line, "labels": {"n": str(len(rules))}})
+    rules = [
+        {"record": "x", "expr": line, "labels": {"n": str(number)}}
+        for number, line in enumerate(one.values[0] for one in PROMQL)
+    ]
     file = tmp_path / "runbooks.json"
     file.write_text(json.dumps({"groups": [{"name": "runbooks", "rules": rules}]}))
     done = subprocess.run(
@@ -212,8 +260,6 @@ def test_rules_ask_only_for_series_that_the_agent_has():
 
 def test_selector_reaches_every_series():
     """A selector is in each matcher of the agent's series, and in none of the recorded ones."""
-    from streamgauge.grafana.alerts.knobs import Settings
-
     for alert in alerts():
         expr = expand(alert.expr, Settings(), 'env="prod"')
         for name, brace in re.findall(r"(?<![\w:\"|])(streamgauge_\w+)(\{env=\"prod\")?", expr):
