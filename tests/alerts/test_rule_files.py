@@ -139,6 +139,20 @@ def test_no_runbook_without_an_alert():
     assert {path.stem for path in RUNBOOKS.glob("SparkStream*.md")} == set(alert_names())
 
 
+def test_runbooks_ask_for_batches_where_they_speak_of_them():
+    """Without `--batches` the command tells of the last batch alone, and no watermark but its own."""
+    seen = 0
+    for path in RUNBOOKS.glob("*.md"):
+        for options, comment in re.findall(
+            r"^streamgauge checkpoint show \S+(.*?)# (.+)$", path.read_text(), re.MULTILINE
+        ):
+            told_apart = re.search(r"\b(each|first|last|the) (batch\w*|watermark)\b", comment)
+            if told_apart and "last planned batch" not in comment:
+                assert "--batches" in options, (path.name, comment)
+                seen += 1
+    assert seen > 8
+
+
 def promql_of(path):
     """Every line of PromQL in a runbook."""
     for block in re.findall(r"```promql\n(.+?)```", path.read_text(), flags=re.DOTALL):
