@@ -48,6 +48,13 @@ def add_commands(commands: Any) -> None:
     """Add show, restart, plan, preflight, lint and diff."""
     show = _command(commands, "show", "what the checkpoint holds", run_show)
     show.add_argument("path", metavar="PATH")
+    show.add_argument(
+        "--batches",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="tell the last N batches one by one: times, watermark, offsets",
+    )
     restart = _command(commands, "restart", "what a restart will do", run_restart)
     _add_circumstances(restart)
     plan = _command(commands, "plan", "the steps of a remedy; it only prints", run_plan)
@@ -108,6 +115,12 @@ def _add_circumstances(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--async-progress", action=argparse.BooleanOptionalAction, default=None)
 
 
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of batches")
+    return int(text)
+
+
 def _line(text: str) -> str:
     try:
         return parse_line(text)
@@ -148,7 +161,7 @@ def _status(verdict: str) -> int:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print the report; 1 when a file in it is wrong."""
-    report = make_report(read_checkpoint(args.path))
+    report = make_report(read_checkpoint(args.path), batches=args.batches)
     _print(args, report, render_report(report))
     return WRONG if report.problems else FINE
 

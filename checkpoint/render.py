@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.masking import mask
+
 from .wording import say_age, say_bytes, say_spans, say_time
 
 if TYPE_CHECKING:
     from .forecast import Forecast
+    from .history import BatchReport
     from .report import OperatorReport, Report
     from .sources import SourceRange
     from .state_checks import StateNeed
@@ -54,6 +57,7 @@ def render_report(report: Report) -> str:
             "",
             f"not committed: {_numbers(report.uncommitted)}; a restart runs the last one again",
         ]
+    lines += _history(report.batches)
     lines += ["", "sources"]
     for source in report.sources:
         lines.append(f"  {source.source}  {source.kind}  at {_short(source.planned)}")
@@ -69,6 +73,33 @@ def render_report(report: Report) -> str:
     return "\n".join(lines)
 
 
+def _history(batches: list[BatchReport]) -> list[str]:
+    """A line a batch and a line a source: how far it read."""
+    if not batches:
+        return []
+    rows = [("batch", "planned", "committed", "watermark")]
+    rows += [(str(each.batch), *_moments(each)) for each in batches]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    head, *table = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    lines = ["", head]
+    for each, line in zip(batches, table, strict=True):
+        lines.append(line)
+        for source in each.sources:
+            rows_read = "" if source.rows is None else f", {source.rows} rows"
+            end = "nothing yet" if source.end is None else f"to {_short(source.end)}"
+            lines.append(f"       {source.source}  {source.kind}  {end}{rows_read}")
+    return lines
+
+
+def _moments(batch: BatchReport) -> tuple[str, str, str]:
+    planned = "missing" if batch.word == "no offsets" else say_time(batch.planned_ms)
+    committed = {"planned": "not yet", "no commit": "missing"}.get(batch.word)
+    return planned, committed or say_time(batch.committed_ms), say_time(batch.watermark_ms)
+
+
 def _batch(number: int | None, age: float | None) -> str:
     return "nothing" if number is None else f"batch {number}, {say_age(age)}"
 
@@ -79,7 +110,8 @@ def _numbers(batches: list[int], most: int = 10) -> str:
 
 
 def _short(value: Any, most: int = 120) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    """A value's text; masked before it is cut, since a cut secret is not known as one."""
+    text = mask(value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
     return text if len(text) <= most else f"{text[:most]}…"
 
 

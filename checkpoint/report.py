@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .errors import CheckpointError
+from .history import BatchReport, make_history, make_timeline
 from .lines import writer_line
 from .sources import (
     SourceRange,
@@ -80,10 +81,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     leftovers: list[str]
     problems: dict[str, str]
     timeline: list[tuple[int, str]]
+    batches: list[BatchReport] = []
 
 
-def make_report(checkpoint: Checkpoint, now: float | None = None) -> Report:
-    """Everything `show` tells. `now` is seconds since 1970, the clock's when not given."""
+def make_report(checkpoint: Checkpoint, now: float | None = None, batches: int = 0) -> Report:
+    """Everything `show` tells. `now` is seconds since 1970, the clock's when not given.
+
+    `batches`: how many of the last ones are told one by one.
+    """
     now = time.time() if now is None else now
     latest, commit = checkpoint.latest, checkpoint.commit
     planned, committed = checkpoint.offsets.latest, checkpoint.commits.latest
@@ -118,27 +123,8 @@ def make_report(checkpoint: Checkpoint, now: float | None = None) -> Report:
         ],
         problems={each.file: each.what for each in checkpoint.problems},
         timeline=make_timeline(checkpoint),
+        batches=make_history(checkpoint, batches),
     )
-
-
-def make_timeline(checkpoint: Checkpoint, length: int = 20) -> list[tuple[int, str]]:
-    """The last batches, each `done`, `planned`, `no commit`, `no offsets` or `missing`."""
-    offsets, commits = set(checkpoint.offsets.ids), set(checkpoint.commits.ids)
-    newest = max((*checkpoint.offsets.ids[-1:], *checkpoint.commits.ids[-1:]), default=None)
-    if newest is None:
-        return []
-    oldest = min(*checkpoint.offsets.ids[:1], *checkpoint.commits.ids[:1], newest)
-    last_commit = checkpoint.commits.latest if checkpoint.commits.latest is not None else -1
-    timeline = []
-    for batch in range(max(oldest, newest - length + 1), newest + 1):
-        if batch in offsets and batch in commits:
-            word = "done"
-        elif batch in offsets:
-            word = "planned" if batch > last_commit else "no commit"
-        else:
-            word = "no offsets" if batch in commits else "missing"
-        timeline.append((batch, word))
-    return timeline
 
 
 def _age(checkpoint: Checkpoint, log: str, batch: int | None, now: float) -> float | None:

@@ -58,9 +58,10 @@ def run_export(args: argparse.Namespace) -> int:
     """Write the files and name them."""
     try:
         labels = _labels(args.label)
+        rules = rules_commands.chosen(args)
         files = {
             "streamgauge.podmonitor.yml": [pod_monitor(args.metrics_port, args.watch)],
-            KUBERNETES_FILE: [kubernetes_rule(rules_commands.chosen(args))],
+            KUBERNETES_FILE: [kubernetes_rule(rules)],
             "streamgauge-dashboards.yml": config_maps(dashboards_commands.chosen(args)),
         }
         args.directory.mkdir(parents=True, exist_ok=True)
@@ -73,6 +74,7 @@ def run_export(args: argparse.Namespace) -> int:
     except (UnknownKnobError, ValueError, OSError) as error:
         sys.stderr.write(f"streamgauge export: {error}\n")
         return COULD_NOT_LOOK
+    rules_commands.warn_of_relative_links(rules.settings)
     return FINE
 
 

@@ -52,6 +52,9 @@ def read_spans(service: str) -> list[dict[str, Any]]:
     return [
         {
             "service": trace["processes"][span["processID"]]["serviceName"],
+            "query": next(
+                tag["value"] for tag in span["tags"] if tag["key"] == "spark.streaming.query.label"
+            ),
             "name": span["operationName"],
             "trace": span["traceID"],
             "start": span["startTime"] / 1e6,

@@ -95,10 +95,13 @@ def dashboard_url(alert: Alert) -> str:
 
 
 def trace_url(alert: Alert) -> str:
-    """Grafana's trace search, on the batches of this query (or the application's)."""
+    """Grafana's trace search, on the batches and starts of this query (or the application's).
+
+    By the label, which every one of them carries: a span's name is not always the query's.
+    """
     search = 'resource.service.name="APP"'
     if alert.level == "query":
-        search += ' && name="batch QUERY"'
+        search += ' && span.spark.streaming.query.label="QUERY"'
     left = (
         '{"datasource":"UID","queries":[{"refId":"A","queryType":"traceql","query":"{'
         + search.replace('"', '\\"')

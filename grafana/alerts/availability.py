@@ -15,6 +15,7 @@ _FAILED_LATELY = (
     'max by ($Q) (max_over_time(streamgauge_query_state{state="failed"}[$restart_window])) == 1'
 )
 # What is gone has no series; what it last said is remembered.
+_LAST_START = ask("query_started_timestamp_seconds", TIME, "$memory_window")
 _LAST_BATCH = ask("last_committed_batch_id", WHOLE, "$memory_window")
 _LAST_COMMIT = ask("last_commit_timestamp_seconds", TIME, "$memory_window")
 
@@ -32,8 +33,7 @@ AVAILABILITY = Group(
             "failed_for",
             "A streaming query ended with an error and is not running.",
             "{{ $labels.query }} of {{ $labels.app }} failed and has not started again. Its last run"
-            f" started at {ask('query_started_timestamp_seconds', TIME)}; the last batch that it"
-            f" committed is {_LAST_BATCH}.",
+            f" started at {_LAST_START}; the last batch that it committed is {_LAST_BATCH}.",
             "No data is processed; the sources' retention is running.",
             "Read the error class and the failed batch on the dashboard, then run"
             " `streamgauge checkpoint restart` before starting the query again.",
@@ -88,8 +88,8 @@ AVAILABILITY = Group(
             None,
             "A streaming query starts again and again.",
             "{{ $labels.query }} of {{ $labels.app }} started {{ $value | humanize }} times within"
-            f" $restart_window. This run started at {ask('query_started_timestamp_seconds', TIME)}; the"
-            f" last batch that was committed is {_LAST_BATCH}.",
+            f" $restart_window. The last run started at {_LAST_START}; the last batch that was"
+            f" committed is {_LAST_BATCH}.",
             "Each start replays the batch that did not commit; little or nothing gets through.",
             "Read the error class of the last terminations; stop the restarts if the same batch fails.",
             "streamgauge-query",

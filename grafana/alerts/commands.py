@@ -133,7 +133,19 @@ def run_export(args: argparse.Namespace) -> int:
             _say(str(path))
     except (UnknownKnobError, OSError) as error:
         return _fail(str(error))
+    if args.format != "alertmanager":
+        warn_of_relative_links(export.settings)
     return FINE
+
+
+def warn_of_relative_links(settings: Settings) -> None:
+    """One line on stderr when a page's link to its runbook would lead nowhere."""
+    place = settings.number("runbook_url")
+    if "://" not in place:
+        _complain(
+            f"links to runbooks are relative ({place}/…), which no page can open;"
+            " --set runbook_url=https://… says where you serve docs/runbooks"
+        )
 
 
 def run_check(args: argparse.Namespace) -> int:
@@ -160,6 +172,10 @@ def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def _fail(text: str) -> int:
+def _complain(text: str) -> None:
     sys.stderr.write(f"streamgauge rules: {text}\n")
+
+
+def _fail(text: str) -> int:
+    _complain(text)
     return COULD_NOT_LOOK

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 FINE, COULD_NOT_LOOK = 0, 2
 _FILES = Path(__file__).with_name("files")
 _TRACEQL_LINK = re.compile(
-    r'"queryType":"traceql","query":"\{resource\.service\.name=\\"(.+?)\\" %26%26 name=\\"batch (.+?)\\"\}"'
+    r'"queryType":"traceql","query":"\{resource\.service\.name=\\"(.+?)\\"'
+    r' %26%26 span\.(spark\.streaming\.query\.label=\\".+?\\")\}"'
 )
 
 _JAEGER_TAGS = 'spark.streaming.query.label="$query"'  # of batches and starts alike
@@ -117,9 +118,7 @@ def _for_jaeger(found: Any) -> Any:
     if isinstance(found, list):
         return [_for_jaeger(one) for one in found]
     if isinstance(found, str):
-        return _TRACEQL_LINK.sub(
-            r'"queryType":"search","service":"\1","operation":"batch \2"', found
-        )
+        return _TRACEQL_LINK.sub(r'"queryType":"search","service":"\1","tags":"\2"', found)
     if not isinstance(found, dict):
         return found
     if found.get("queryType") == "traceql":

@@ -95,12 +95,12 @@ class Preview:
     def traces(self, panel: dict[str, Any], variables: dict[str, str]) -> list[dict[str, Any]]:
         """The spans that a search of a trace store names by its two patterns, the newest first."""
         (search,) = panel["targets"]
-        service, name = re.findall("`(.+?)`", self.fill(search["query"], variables))
+        service, query = re.findall("`(.+?)`", self.fill(search["query"], variables))
         found = [
             span
             for span in self.spans
             if re.fullmatch(service, span["service"])
-            and re.fullmatch(name, span["name"])
+            and re.fullmatch(query, span["query"])
             and self.begin <= span["start"] <= self.end
         ]
         return sorted(found, key=lambda span: -span["start"])[: search["limit"]]
@@ -158,22 +158,29 @@ class Preview:
 
 
 def read_spans(path: Path) -> Iterator[dict[str, Any]]:
-    """Service, name, trace, start and length of each root span in a file of OTLP JSON lines."""
+    """Service, query, name, trace, start and length of each root span in a file of OTLP JSON lines."""
     for line in path.read_text(encoding="utf-8").splitlines():
         for resource in json.loads(line)["resourceSpans"]:
-            labels = {one["key"]: one["value"] for one in resource["resource"]["attributes"]}
+            service = _attribute(resource["resource"], "service.name")
             for span in (span for scope in resource["scopeSpans"] for span in scope["spans"]):
                 if not span.get("parentSpanId"):
                     start, end = (
                         int(span[f"{side}TimeUnixNano"]) / 1e9 for side in ("start", "end")
                     )
                     yield {
-                        "service": labels["service.name"]["stringValue"],
+                        "service": service,
+                        "query": _attribute(span, "spark.streaming.query.label"),
                         "name": span["name"],
                         "trace": span["traceId"],
                         "start": start,
                         "seconds": end - start,
                     }
+
+
+def _attribute(found: dict[str, Any], key: str) -> str:
+    """A text among the attributes of a span or resource."""
+    (value,) = (one["value"]["stringValue"] for one in found["attributes"] if one["key"] == key)
+    return str(value)
 
 
 def _asks_prometheus(panel: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from promtool import RuleTest, rules_of, run
+from promtool import RuleTest, annotations_of, rules_of, run, run_raw
 from rule_scenarios import BEGIN, KAFKA, SAVE, hang, hang_with_data
 from rule_worlds import (
     DAY,
@@ -66,6 +66,33 @@ def test_failed_query_pages_after_its_driver_is_gone(tmp_path):
         return values
 
     check(tmp_path, world, "QueryFailed", 12 * HOUR, 1, step=60)
+
+
+@pytest.mark.parametrize("alert", ["QueryFailed", "RestartLoop"])
+def test_page_of_a_driver_that_is_gone_tells_its_last_run(tmp_path, alert):
+    """What it last said is asked for, not what it says now, which is nothing."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        values["query_started_timestamp_seconds"] = min(t, BEGIN) // 300 * 300
+        if t >= BEGIN:
+            failed(values)
+        if t >= BEGIN + 2 * MINUTE:
+            gone(values)
+        return values
+
+    page = page_of(tmp_path, world, alert, BEGIN + 8 * MINUTE)
+    assert "run started at 1970-01-01 00:30:00" in page
+
+
+def page_of(folder, world, alert, at: int) -> str:
+    """The annotations of the one page at `at`; promtool prints what it did not expect."""
+    name = f"SparkStream{alert}"
+    wrong = {"eval_time": f"{at}s", "alertname": name, "exp_alerts": [{"exp_labels": {"no": "x"}}]}
+    group = {**RuleTest(input_series(world, at, 30), 30).as_dict(), "alert_rule_test": [wrong]}
+    done = run_raw(folder, 30, [group], rules_of(folder, name))
+    (page,) = (one for one in annotations_of(done.stdout + done.stderr) if "summary" in one)
+    return page
 
 
 def test_failed_query_pages_for_as_long_as_it_is_down(tmp_path):

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from urllib.parse import unquote
 
 import pytest
+from promql_parser import MatrixSelector
+from promql_tree import labels_of, selectors
 from promtool import ROOT, RULES, program, promtool
 from rule_scenarios import SCENARIOS
+from theatre import Stage
 
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts import documents
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
 from streamgauge.grafana.alerts.check import CONDITIONAL
-from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS
+from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS, Settings
 from streamgauge.grafana.alerts.prometheus import Export, needed_series, rule_groups
 from streamgauge.grafana.alerts.rule import expand
 
@@ -86,6 +90,23 @@ def test_page_says_what_since_when_what_it_costs_and_what_to_do(rule):
         assert re.search(r"\$value|\| query \}\}", said["description"]), "no number of its own"
 
 
+def test_trace_link_finds_a_query_that_has_no_name():
+    """It asks for what the query's batches and starts say of it: the label; their names do not."""
+    stage = Stage(name=None)
+    stage.start()
+    stage.batch()
+    label = f"unnamed-{stage.life.query_id[:8]}"
+    roots = [span for span in stage.spans() if span.parent is None]
+    for rule in (rule for group in rule_groups(Export()) for rule in group["rules"]):
+        url = rule.get("annotations", {}).get("trace_url")
+        if url is None or "$labels.query" not in url:
+            continue
+        filled = url.replace("{{ $labels.query | urlquery }}", label)
+        left = json.loads(unquote(filled).partition("left=")[2])
+        (key, value) = re.findall(r' && span\.([\w.]+)="(.+?)"', left["queries"][0]["query"])[0]
+        assert {span.attributes.get(key) for span in roots} == {value}, rule["alert"]
+
+
 @pytest.mark.parametrize("name", alert_names())
 def test_alert_has_a_runbook_with_all_headings(name):
     """Meaning, impact, diagnosis, remedy and what not to do, in this order, none of them empty."""
@@ -113,25 +134,85 @@ def test_diagnosis_has_promql_and_a_checkpoint_command(name):
     assert "Spark" in diagnosis
 
 
-def test_runbooks_name_commands_that_there_are():
-    """Only the checkpoint commands of the contract; a mistyped one costs time at night."""
-    known = {"show", "restart", "plan", "preflight", "lint", "diff"}
-    for path in RUNBOOKS.glob("*.md"):
-        assert set(re.findall(r"streamgauge checkpoint (\w+)", path.read_text())) <= known, path
-
-
 def test_no_runbook_without_an_alert():
     """A runbook whose alert is gone would mislead."""
     assert {path.stem for path in RUNBOOKS.glob("SparkStream*.md")} == set(alert_names())
 
 
+def test_runbooks_ask_for_batches_where_they_speak_of_them():
+    """Without `--batches` the command tells of the last batch alone, and no watermark but its own."""
+    seen = 0
+    for path in RUNBOOKS.glob("*.md"):
+        for options, comment in re.findall(
+            r"^streamgauge checkpoint show \S+(.*?)# (.+)$", path.read_text(), re.MULTILINE
+        ):
+            told_apart = re.search(r"\b(each|first|last|the) (batch\w*|watermark)\b", comment)
+            if told_apart and "last planned batch" not in comment:
+                assert "--batches" in options, (path.name, comment)
+                seen += 1
+    assert seen > 8
+
+
+def promql_of(path):
+    """Every line of PromQL in a runbook."""
+    for block in re.findall(r"```promql\n(.+?)```", path.read_text(), flags=re.DOTALL):
+        yield from block.strip().splitlines()
+
+
+PROMQL = [
+    pytest.param(line, id=f"{path.stem.removeprefix('SparkStream')}: {line[:60]}")
+    for path in sorted(RUNBOOKS.glob("*.md"))
+    for line in promql_of(path)
+]
+
+
+@pytest.mark.parametrize("line", PROMQL)
+def test_promql_in_runbooks_asks_for_labels_of_the_series(line):
+    """A matcher of a label that a series does not have finds nothing, when it is needed most."""
+    for selector, _ in selectors(line):
+        for labels in labels_that_there_are(selector):
+            assert labels_of(selector) <= labels | {"job", "instance", "le"}, selector.name
+
+
+def labels_that_there_are(selector):
+    """The labels of each series that the selector may mean; none of those that are not ours."""
+    named = [one.value for one in selector.matchers.matchers if one.name == "__name__"]
+    if named:
+        found = [one for one in METRICS.values() if re.fullmatch(named[0], one.full_name)]
+        return [{"__name__", *one.labels} for one in found]
+    level, colon, _ = selector.name.partition(":")
+    if colon:
+        return [{"app", "query", "operator"} if level == "query_operator" else {"app", "query"}]
+    family = re.sub(r"_(bucket|sum|count)$", "", selector.name)
+    return [set(one.labels) for one in METRICS.values() if one.full_name in (family, selector.name)]
+
+
+@pytest.mark.parametrize(
+    "name", ["QueryFailed", "QueryVanished", "QueryMissing", "RestartLoop", "AgentDown"]
+)
+def test_runbook_of_what_may_be_gone_asks_for_what_was_last_said(name):
+    """Where the driver is dead there is no series of now; its checkpoint is found all the same."""
+    path = RUNBOOKS / f"SparkStream{name}.md"
+    asked = [one for line in promql_of(path) for one in selectors(line)]
+    for selector, parents in asked:
+        if selector.name.startswith("streamgauge_"):
+            assert any(isinstance(one, MatrixSelector) for one in parents), selector.name
+    assert "streamgauge_query_info" in {selector.name for selector, _ in asked}
+
+
+def test_promql_of_a_shared_checkpoint_is_that_of_the_alert():
+    """Queries that ended, and those whose location is unknown, share nothing."""
+    _, line, *_ = promql_of(RUNBOOKS / "SparkStreamCheckpointShared.md")
+    (alert,) = (one for one in alerts() if one.name == "CheckpointShared")
+    assert line in expand(alert.expr, Settings()), line
+
+
 def test_promql_in_runbooks_parses_and_asks_for_known_series(tmp_path):
     """A tired person pastes these: they must parse, and ask for series that exist."""
-    rules = []
-    for path in sorted(RUNBOOKS.glob("*.md")):
-        for block in re.findall(r"```promql\n(.+?)```", path.read_text(), flags=re.DOTALL):
-            for line in block.strip().splitlines():
-                rules.append({"record": "x", "expr": line, "labels": {"n": str(len(rules))}})
+    rules = [
+        {"record": "x", "expr": line, "labels": {"n": str(number)}}
+        for number, line in enumerate(one.values[0] for one in PROMQL)
+    ]
     file = tmp_path / "runbooks.json"
     file.write_text(json.dumps({"groups": [{"name": "runbooks", "rules": rules}]}))
     done = subprocess.run(
@@ -195,8 +276,6 @@ def test_rules_ask_only_for_series_that_the_agent_has():
 
 def test_selector_reaches_every_series():
     """A selector is in each matcher of the agent's series, and in none of the recorded ones."""
-    from streamgauge.grafana.alerts.knobs import Settings
-
     for alert in alerts():
         expr = expand(alert.expr, Settings(), 'cluster="eu"')
         for name, brace in re.findall(r"(?<![\w:\"|])(streamgauge_\w+)(\{cluster=\"eu\")?", expr):

@@ -30,6 +30,16 @@ def test_export_writes_the_committed_file(tmp_path, capsys):
     assert str(tmp_path / RULES.name) in capsys.readouterr().out
 
 
+def test_export_says_when_links_to_runbooks_lead_nowhere(tmp_path, capsys):
+    """In one line, until an address is set; Alertmanager's file has no such links."""
+    assert rules("export", str(tmp_path)) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--set runbook_url=" in line
+    for words in (("--set", "runbook_url=https://wiki/rb"), ("--format", "alertmanager")):
+        assert rules("export", str(tmp_path), *words) == 0
+        assert capsys.readouterr().err == ""
+
+
 def test_export_turns_a_knob(tmp_path):
     """`--set stalled_seconds=600` is in the budget of every query."""
     rules("export", str(tmp_path), "--set", "stalled_seconds=600")

@@ -14,7 +14,11 @@ from streamgauge.checkpoint.checkpoint import read_checkpoint
 from streamgauge.checkpoint.description import Description, dump_description
 from streamgauge.checkpoint.evidence import build_evidence, dump_evidence, render_evidence
 from streamgauge.checkpoint.forecast import forecast
-from streamgauge.checkpoint.report import make_report, make_timeline
+from streamgauge.checkpoint.history import make_timeline
+from streamgauge.checkpoint.render import render_report
+from streamgauge.checkpoint.report import make_report
+from streamgauge.checkpoint.store import MemoryStore
+from streamgauge.checkpoint.wording import mask_lines, to_json
 
 _WATCHED: list[tuple[str, tuple]] = []
 _WATCHING = [False]
@@ -64,6 +68,58 @@ def test_show_tells_all_for_people_and_programs(checkpoint, capsys):
     report = json.loads(capsys.readouterr().out)
     assert (report["last_planned"], report["last_committed"], report["written_by"]) == (3, 3, "4.3")
     assert report["operators"][0]["versions"] == [1, 4]
+
+
+def test_show_tells_the_last_batches_one_by_one(tmp_path, capsys):
+    """With `--batches`: when each was planned and committed, its watermark, how far it read; in JSON too."""
+    joined = unpack("4.3.0/join-hdfs", tmp_path / "joined")
+    (joined / "commits" / "3").unlink()
+    assert run("show", joined, "--batches", "2") == 0
+    text = capsys.readouterr().out
+    table = text[text.index("batch  planned") : text.index("\nsources")].splitlines()
+    assert [line.split()[0] for line in table] == ["batch", "2", "0", "1", "3", "0", "1"]
+    assert table[1].endswith("UTC  2025-12-31 23:01:00 UTC")
+    assert table[4].split("  ")[-2:] == ["", "2025-12-31 23:02:00 UTC"]
+    assert "not yet" in table[4]
+    assert table[5].strip() == '0  file  to {"logOffset":3}'
+    assert run("show", joined, "--batches", "99", "--json") == 0
+    told = json.loads(capsys.readouterr().out)["batches"]
+    assert [(each["batch"], each["word"]) for each in told] == [
+        *((batch, "done") for batch in range(3)),
+        (3, "planned"),
+    ]
+    assert told[3]["sources"][1] == {
+        "source": "1",
+        "kind": "file",
+        "end": {"logOffset": 3},
+        "rows": None,
+    }
+    assert run("show", joined) == 0
+    assert "not yet" not in capsys.readouterr().out
+
+
+def test_batches_count_their_rows_mask_secrets_and_stay_short():
+    """Rows where the batch before is kept; an offset of any length is cut, a secret in it masked."""
+    files = {"metadata": '{"id":"a"}', "commits/3": "v1\n{}"}
+    for batch in (1, 2, 3, 7):
+        ends = {str(partition): batch * 10 for partition in range(50)}
+        mine = json.dumps({"n": "x" * 90, "url": "s3://key:verysecret@lake"})
+        files[f"offsets/{batch}"] = f'v1\n{{"conf":{{}}}}\n{json.dumps({"orders": ends})}\n{mine}'
+    report = make_report(read_checkpoint(MemoryStore(files)), batches=3)
+    told = [(each.batch, each.word, each.sources[0].rows) for each in report.batches]
+    assert told == [(2, "no commit", 500), (3, "done", 500), (7, "planned", None)]
+    text = mask_lines(render_report(report))
+    table = text[text.index("batch  planned") : text.index("\nsources")]
+    assert max(len(line) for line in table.splitlines()) < 160
+    assert "verys" not in text + to_json(report)
+
+
+@pytest.mark.parametrize("number", ["-1", "many", ""])
+def test_number_of_batches_is_a_number(checkpoint, number, capsys):
+    """Told in one line what was wrong."""
+    with pytest.raises(SystemExit):
+        run("show", checkpoint, f"--batches={number}")
+    assert "is not a number of batches" in capsys.readouterr().err
 
 
 def test_restart_exit_status_follows_the_verdict(checkpoint, capsys):

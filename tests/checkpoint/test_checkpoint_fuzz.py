@@ -26,7 +26,7 @@ from streamgauge.checkpoint.store import MemoryStore
 def look(files, root="s3://lake/orders"):
     """Everything that a person would be told, as one text."""
     checkpoint = read_checkpoint(MemoryStore(files, root=root))
-    report = make_report(checkpoint, 0)
+    report = make_report(checkpoint, 0, batches=9)
     told = [render_report(report), render_findings(lint([checkpoint]))]
     told += [
         render_forecast(forecast(checkpoint, Restart(spark=line, sink="file"))) for line in LINES

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from promql_tree import RATE_INTERVAL, labels_of, parse, selectors, walk
 from stage import ROOT
+from theatre import Stage
 
 from streamgauge.exporters.metrics import METRICS
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, alert_names, recordings
@@ -304,6 +305,25 @@ def test_traces_are_asked_of_a_store_that_can_be_chosen():
         assert store["query"] == "tempo"
         searches = [t for p in board["panels"] for t in p.get("targets", []) if "expr" not in t]
         assert [one["queryType"] for one in searches] == ["traceql"] * shown
+
+
+def test_traces_of_a_query_without_a_name_are_found():
+    """Panel and links ask for what its batches and starts say of it: the label; their names do not."""
+    stage = Stage(name=None)
+    stage.start()
+    stage.batch()
+    roots = [span for span in stage.spans() if span.parent is None]
+    assert {span.name for span in roots} == {"batch", "start"}
+    text = json.dumps([COMMITTED["streamgauge-fleet"], COMMITTED["streamgauge-query"]])
+    asked = re.findall(
+        r"resource\.service\.name[^{}]*\{[^{}]+\}[^{}]*(?:&&|%26%26) (\S+?) ?=", text
+    )
+    assert len(asked) >= 4
+    for name in asked:
+        key = name.removeprefix("span.")
+        assert {span.attributes.get(key) for span in roots} == {
+            f"unnamed-{stage.life.query_id[:8]}"
+        }, name
 
 
 @pytest.mark.parametrize("board", COMMITTED.values(), ids=COMMITTED)

@@ -17,14 +17,18 @@ from streamgauge.cli import main
 
 pytestmark = pytest.mark.integration
 
+UNNAMED = "0a1b2c3d-0000-4000-8000-000000000000"
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """A Jaeger with the spans of two queries of one application: a start and two batches of each."""
+    """A Jaeger with the spans of three queries of one application: a start and two batches of each."""
     with jaeger(tmp_path_factory.mktemp("jaeger")) as running:
         sender = OTLPSpanExporter(endpoint=f"http://127.0.0.1:{running.http}/v1/traces")
-        for name in ("orders", "orders by day"):
+        for name in ("orders", "orders by day", None):
             stage = Stage(name=name)
+            if name is None:
+                stage.life.query_id = UNNAMED
             stage.start()
             stage.batch()
             stage.batch()
@@ -72,6 +76,12 @@ def test_panel_finds_batches_and_starts_of_its_query(store, search, query):
     wanted = [f"batch {query}", f"batch {query}", f"start {query}"]
     wait_for(lambda: ask(store, search, query) == wanted, 10, "the traces")
     assert set(search) == {"datasource", "limit", "queryType", "refId", "service", "tags"}
+
+
+def test_panel_finds_a_query_that_has_no_name(store, search):
+    """By its label: its spans are named `batch` and `start` alone."""
+    label = f"unnamed-{UNNAMED[:8]}"
+    wait_for(lambda: ask(store, search, label) == ["batch", "batch", "start"], 10, "the traces")
 
 
 def test_panel_finds_nothing_of_a_query_that_sent_nothing(store, search):

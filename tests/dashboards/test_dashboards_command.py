@@ -44,7 +44,7 @@ def test_export_fills_in_the_choices(tmp_path):
 
 
 def test_export_for_jaeger_asks_as_jaeger_is_asked(tmp_path):
-    """Panel, variables and links: a service and its tags or operation, and nothing of Tempo is left."""
+    """Panel, variables and links: a service and its tags, and nothing of Tempo is left."""
     assert main(["dashboards", "export", str(tmp_path), "--trace-store", "jaeger"]) == 0
     for path in tmp_path.glob("*.json"):
         text = path.read_text()
@@ -57,7 +57,10 @@ def test_export_for_jaeger_asks_as_jaeger_is_asked(tmp_path):
     (search,) = panel["targets"]
     assert (search["queryType"], search["service"]) == ("search", "$app")
     (link,) = {one for one in re.findall(r'"/explore[^\n]+"', path_text(board)) if "app:per" in one}
-    assert r"\"operation\":\"batch ${query:percentencode}\"" in link
+    sought = json.loads(json.loads(link).partition("left=")[2])["queries"]
+    tags = 'spark.streaming.query.label="${query:percentencode}"'
+    service = "${app:percentencode}"
+    assert sought == [{"refId": "A", "queryType": "search", "service": service, "tags": tags}]
 
 
 def path_text(board):
