@@ -12,7 +12,7 @@ from streamgauge.config import QueryConfig
 from streamgauge.listener.events import Operator, Progress
 from streamgauge.listener.lag import SourceLag
 from streamgauge.listener.query import Query
-from streamgauge.listener.verdict import STATES, judge
+from streamgauge.listener.verdict import STATES, is_idle, judge
 
 from .budget import Budget
 from .histogram import BATCH_BOUNDS, Histogram
@@ -340,7 +340,7 @@ def _snapshot_lag(operator: Operator, batch_id: int) -> float | None:
 
 def freshness_of(query: Query, now: float, state: str) -> float | None:
     """Age of what readers of the output see: 0 when idle, unknown before the first commit."""
-    if state == "idle":
+    if state == "idle" or (state in {"starting", "restarting"} and is_idle(query, now)):
         return 0.0
     return max(0.0, now - query.committed.at) if query.committed else None
 

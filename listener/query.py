@@ -121,10 +121,15 @@ class Query(Struct, frozen=True, kw_only=True):
             3 * interval + self.batch_limit_seconds + (10.0 if idle is None else idle),
         )
 
+    def fresh_look(self, now: float) -> Sighting | None:
+        """The last look, while it still tells of the present; a sick JVM does not let us look."""
+        look = self.sighting
+        fresh = look is not None and now - look.at <= 6 * self.watch_seconds + 30
+        return look if fresh else None
+
     def inflight_since(self, now: float) -> float | None:
         """When the trigger that runs now began; None when none does, or when it can't be seen."""
-        look = self.sighting
-        if not self.live or look is None or self.active_since is None or self.continuous:
+        look = self.fresh_look(now)
+        if not self.live or look is None or self.continuous:
             return None
-        fresh = now - look.at <= 6 * self.watch_seconds + 30
-        return self.active_since if fresh and look.trigger_active else None
+        return self.active_since if look.trigger_active else None

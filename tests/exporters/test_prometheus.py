@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from exposition import NOW, exporter_alone, samples_of, tell
+from exposition import NOW, exporter_alone, look_at, samples_of, tell, wait_until
 from prometheus_client import generate_latest
 from stage import Life, feed, page, value
 
@@ -245,6 +245,35 @@ def test_new_checkpoint_under_an_old_name_is_counted():
     assert value(samples_of(registry), "checkpoint_resets_total") == 0
     tell(exporter, fleet, new.started(), new.terminated(), new.started())
     assert value(samples_of(registry), "checkpoint_resets_total") == 1
+
+
+def test_idle_query_is_fresh_although_it_was_restarted_often():
+    """Three deploys make its verdict `restarting`; that nothing came since ages no output."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    for _ in range(3):
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+    tell(exporter, fleet, life.started(), life.idle())
+    wait_until(exporter, NOW + 290)
+    samples = samples_of(registry)
+    assert value(samples, "query_state", state="restarting") == 1
+    assert value(samples, "freshness_lag_seconds") == 0
+    wait_until(exporter, NOW + 310)
+    samples = samples_of(registry)
+    assert value(samples, "query_state", state="stalled") == 1
+    assert value(samples, "freshness_lag_seconds") > 300
+
+
+def test_restarted_query_that_waits_for_data_is_fresh():
+    """Its status says so before any idle event does."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated(), life.started())
+    assert value(samples_of(registry), "freshness_lag_seconds") > 0
+    waits = {"trigger_active": False, "data_available": False, "phase": "waiting_for_data"}
+    look_at(exporter, fleet, life, NOW, **waits)
+    assert value(samples_of(registry), "query_state", state="starting") == 1
+    assert value(samples_of(registry), "freshness_lag_seconds") == 0
 
 
 def test_names_in_the_checkpoint_become_series():
