@@ -122,9 +122,10 @@ class Fleet:
             data_since=None,
             tasks_changed_at=None,
             inactive_at=None,
+            waits_since=None,
             ahead_since=None,
             moments=(),
-            gaps=(),
+            gaps=(max(old.gaps),) if old.gaps else (),
         )
 
     def _admit(self, query_id: str, run_id: str, name: str | None, now: float) -> Query:
@@ -174,6 +175,7 @@ class Fleet:
             active_since=None,
             data_since=None,
             tasks_changed_at=None,
+            waits_since=None,
             ahead_since=None,
             missed=query.missed + missed,
             lags=_measure(query, event),
@@ -194,6 +196,7 @@ class Fleet:
             idle_since=query.idle_since or now,
             active_since=None,
             tasks_changed_at=None,
+            waits_since=None,
             ahead_since=None,
             gaps=(*query.gaps, now - query.last_event_at)[-_GAPS:],
         )
@@ -256,6 +259,7 @@ class Fleet:
                 data_since=(query.data_since or seen.at) if seen.data_available else None,
                 tasks_changed_at=_tasks_changed_at(query, seen),
                 ahead_since=(query.ahead_since or seen.at) if ahead else None,
+                **_waited(query, seen),
             )
         )
 
@@ -386,6 +390,15 @@ def _active_since(query: Query, seen: Sighting) -> float | None:
     if seen.trigger_started_at is not None:
         return seen.trigger_started_at
     return query.active_since or seen.at
+
+
+def _waited(query: Query, seen: Sighting) -> dict[str, Any]:
+    """Since when it is seen to wait for a trigger; the longest wait that is over is one of its gaps."""
+    if seen.phase == "waiting_for_trigger":
+        return {"waits_since": seen.at if query.waits_since is None else query.waits_since}
+    over = query.trigger_wait
+    longest = over > max(query.gaps, default=0.0)
+    return {"waits_since": None, **({"gaps": (*query.gaps, over)[-_GAPS:]} if longest else {})}
 
 
 def _tasks_changed_at(query: Query, seen: Sighting) -> float | None:

@@ -66,6 +66,7 @@ class Query(Struct, frozen=True, kw_only=True):
     data_since: float | None = None
     tasks_changed_at: float | None = None
     inactive_at: float | None = None
+    waits_since: float | None = None  # since when each look found it waiting for its trigger
     ahead_since: float | None = None
     missed: int = 0
     lags: Mapping[str, SourceLag] = {}  # by the source's label; outlives the run
@@ -111,15 +112,25 @@ class Query(Struct, frozen=True, kw_only=True):
 
     @property
     def silence_budget(self) -> float:
-        """How long this query may be silent before that is wrong, from its own pace."""
+        """How long this query may be silent before that is wrong, from its own pace.
+
+        Where the interval is not known (Connect), it is as long as the longest wait for a trigger so
+        far, the one that goes on included: who waits for a trigger is not silent, but not due.
+        """
         interval = self.trigger_seconds
         if interval is None:
-            interval = max(self.gaps, default=0.0)
+            interval = max(*self.gaps, self.trigger_wait, 0.0)
         idle = self.details.idle_seconds if self.details else None
         return max(
             self.silence_floor,
             3 * interval + self.batch_limit_seconds + (10.0 if idle is None else idle),
         )
+
+    @property
+    def trigger_wait(self) -> float:
+        """How long it has been seen to wait for its trigger."""
+        look, since = self.sighting, self.waits_since
+        return 0.0 if look is None or since is None else look.at - since
 
     def fresh_look(self, now: float) -> Sighting | None:
         """The last look, while it still tells of the present; a sick JVM does not let us look."""

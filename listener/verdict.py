@@ -183,6 +183,8 @@ def _waiting(query: Query, now: float) -> Verdict:
     if interval:
         return Verdict("idle", f"waiting for its next trigger, every {_span(interval)}")
     look = query.sighting
+    if look is not None and look.phase == "waiting_for_trigger" and interval is None:
+        return Verdict("idle", "waiting for its next trigger, and how long is not known")
     if look is not None and not look.trigger_active:
         return Verdict("idle", "waiting for data")
     return Verdict("running", f"last batch {_span(now - (query.last_event_at))} ago")

@@ -189,6 +189,17 @@ def test_budget_learns_from_gaps_where_the_trigger_is_unknown():
     assert _only(fleet).silence_budget > 600.0
 
 
+def test_longest_gap_outlives_restarts():
+    """What was learned of an unknown trigger holds for the next runs, whatever their number."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), now=0.0)
+    _handle(fleet, life.progress(), now=3600.0)
+    for n in range(20):
+        _handle(fleet, life.terminated(), life.started(), life.progress(), now=3600.0 + n)
+    assert _only(fleet).silence_budget > 3 * 3600.0
+
+
 def test_memory_of_a_long_life_is_bounded():
     """A million batches leave as much as a thousand."""
     fleet = Fleet()
