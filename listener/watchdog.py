@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from .driver import ApplicationStopped
@@ -110,10 +111,17 @@ class Watchdog:
 
     def _guard(self, look: Callable[[], None]) -> None:
         try:
-            look()
+            self._attempt(look)
         except ApplicationStopped:
             self.lose_all("the Spark application was stopped")
-        except Exception as error:  # noqa: BLE001 - a look that fails is counted, and tried again
+
+    def _attempt(self, look: Callable[[], None]) -> None:
+        """Look; a failure is counted, and hides nothing but what it was to find."""
+        try:
+            look()
+        except ApplicationStopped:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever Py4J raises; it is tried again
             self._failed(error)
 
     def look(self) -> None:
@@ -123,16 +131,19 @@ class Watchdog:
         self.driver.forget({query.run_id for query in live})
         self._read = {q.run_id: self._read[q.run_id] for q in live if q.run_id in self._read}
         for query in live:
-            if self._read.get(query.run_id) is not query.has_batch:
-                self._learn(query.query_id, query.run_id, query.has_batch)
-            seen = self.driver.sight(query)
-            if seen is not None:
-                self._put(seen)
+            self._attempt(partial(self._look_at, query))
+
+    def _look_at(self, query: Query) -> None:
+        if self._read.get(query.run_id) is not query.has_batch:
+            self._learn(query.query_id, query.run_id, query.has_batch)
+        seen = self.driver.sight(query)
+        if seen is not None:
+            self._put(seen)
 
     def _read_new(self) -> None:
         new, self._new = self._new, {}
         for run_id, query_id in new.items():
-            self._learn(query_id, run_id, has_batch=False)
+            self._attempt(partial(self._learn, query_id, run_id, has_batch=False))
 
     def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:
         """Read a run's details; after its first batch again: the checkpoint's settings win then."""
