@@ -64,7 +64,7 @@ _QUERY_METRICS = (
     _counter("batches_total", "Committed batches; data = some source's end offset differs from its start.", "data"),
     _counter("batches_replayed_total", "Batches run again from the offset log after a restart."),
     Metric("batch_duration_seconds", "histogram", QUERY, "Length of the whole trigger, of batches with data."),
-    _gauge("batch_duration_max_seconds", "Longest batch of the last hour."),
+    _gauge("batch_duration_max_seconds", "Longest batch of the last hour; absent when there was none."),
     _counter("phase_duration_seconds_total", "Time in each of Spark's phases of a batch; triggerExecution, which wraps them, is not among them.", "phase"),
     _counter("input_rows_total", "Rows read, as Spark counts them: what is scanned twice, or read again since a worker was lost with it, counts twice."),
     _counter("output_rows_total", "Rows written; absent where the sink does not tell."),

@@ -264,7 +264,8 @@ class Page:
         yield self._live("silence_budget_seconds", query.silence_budget)
         if query.details and query.details.checkpoint:
             yield self._live("checkpoint_shared", float(query.details.checkpoint in shared))
-        yield self._live("batch_duration_max_seconds", query.batch_limit_seconds)
+        if (longest := query.longest_batch(now)) is not None:
+            yield self._live("batch_duration_max_seconds", longest)
         if (freshness := freshness_of(query, now, verdict.state)) is not None:
             yield self._live("freshness_lag_seconds", freshness)
         yield from self._seen_samples(query, now)

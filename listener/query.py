@@ -107,8 +107,13 @@ class Query(Struct, frozen=True, kw_only=True):
 
     @property
     def batch_limit_seconds(self) -> float:
-        """Longest batch of the last hour that we saw."""
+        """Longest batch of the last hour in which there were any: idling does not forget the pace."""
         return max((seconds for _, seconds in self.longest), default=0.0)
+
+    def longest_batch(self, now: float) -> float | None:
+        """Longest batch that ended in the last hour; None when none did."""
+        oldest = int(now // 60) - 60
+        return max((seconds for minute, seconds in self.longest if minute > oldest), default=None)
 
     @property
     def silence_budget(self) -> float:

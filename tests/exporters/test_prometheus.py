@@ -276,6 +276,19 @@ def test_restarted_query_that_waits_for_data_is_fresh():
     assert value(samples_of(registry), "freshness_lag_seconds") == 0
 
 
+def test_longest_batch_is_one_of_the_last_hour():
+    """Absent before the first batch, and again an hour after the last: 0 would be a length."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started())
+    assert value(samples_of(registry), "batch_duration_max_seconds") is None
+    tell(exporter, fleet, life.progress(durationMs={"triggerExecution": 1_800_000}))
+    wait_until(exporter, NOW + 3500)
+    assert value(samples_of(registry), "batch_duration_max_seconds") == 1800
+    wait_until(exporter, NOW + 3700)
+    assert value(samples_of(registry), "batch_duration_max_seconds") is None
+
+
 def test_names_in_the_checkpoint_become_series():
     """Planned, committed, and what is wrong between them."""
     exporter, fleet, registry = exporter_alone()
