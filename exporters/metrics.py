@@ -55,7 +55,7 @@ _QUERY_METRICS = (
     _gauge("last_commit_timestamp_seconds", "When the last batch was committed, of any run."),
     _gauge("last_committed_batch_id", "Number of the last committed batch."),
     _gauge("inflight_batch_started_timestamp_seconds", "When the trigger that runs now began; absent when none does."),
-    _gauge("inflight_batch_seconds", "For how long the trigger that runs now has run; 0 when none does."),
+    _gauge("inflight_batch_seconds", "For how long the trigger that runs now has run; 0 when none does, absent when that can't be seen."),
     _gauge("inflight_tasks", "Tasks of the running batch, by state (running, completed, failed); classic Spark only.", "state"),
     _gauge("inflight_last_task_timestamp_seconds", "When a task of the running batch was last seen to finish."),
     _gauge("trigger_interval_seconds", "Trigger interval; 0 = as fast as possible; absent when unknown or not periodic."),

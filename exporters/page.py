@@ -271,8 +271,8 @@ class Page:
         yield from self._seen_samples(query, now)
 
     def _seen_samples(self, query: Query, now: float) -> Iterator[tuple[str, Sample]]:
-        """What the last look at the driver found."""
-        look = query.sighting
+        """What the last look at the driver found; an old look says nothing of now."""
+        look = query.fresh_look(now)
         if look is None:
             return
         yield self._live("query_trigger_active", float(look.trigger_active))

@@ -19,6 +19,7 @@ from .looks import Details, Gone, Sighting, Tick, Unseen
 from .query import Query
 
 _NEW = 1000
+_PATIENCE = 60.0  # for one round; a call into the JVM takes milliseconds
 
 
 class Driver(Protocol):
@@ -64,6 +65,7 @@ class Watchdog:
         self._drains: deque[tuple[float, threading.Event]] = deque()
         self._kicked = threading.Event()
         self._closed = self._hurry = False
+        self._busy_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
 
     def start(self) -> None:
@@ -92,6 +94,13 @@ class Watchdog:
         self._kicked.set()
         return self._thread.is_alive() and done.wait(seconds)
 
+    def check(self) -> None:
+        """Complain, once, of a round that does not come back. The worker; never waits."""
+        since = self._busy_since
+        if since is not None and time.monotonic() - since > _PATIENCE:
+            self._busy_since = None
+            self._failed(TimeoutError(f"a look at Spark has not come back for {_PATIENCE:.0f} s"))
+
     def close(self) -> None:
         """Stop looking; a look that is under way is left to itself."""
         self._closed = True
@@ -110,10 +119,13 @@ class Watchdog:
                 self._guard(self.look)
 
     def _guard(self, look: Callable[[], None]) -> None:
+        self._busy_since = time.monotonic()
         try:
             self._attempt(look)
         except ApplicationStopped:
             self.lose_all("the Spark application was stopped")
+        finally:
+            self._busy_since = None
 
     def _attempt(self, look: Callable[[], None]) -> None:
         """Look; a failure is counted, and hides nothing but what it was to find."""

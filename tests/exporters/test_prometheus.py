@@ -276,6 +276,20 @@ def test_restarted_query_that_waits_for_data_is_fresh():
     assert value(samples_of(registry), "freshness_lag_seconds") == 0
 
 
+def test_old_look_is_not_shown_as_the_present():
+    """A JVM too sick to be looked at does not rest between batches: what it does is unknown."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    look_at(exporter, fleet, life, NOW - 30)
+    look_at(exporter, fleet, life, NOW)
+    assert value(samples_of(registry), "inflight_batch_seconds") == 30
+    wait_until(exporter, NOW + 61)
+    samples = samples_of(registry)
+    for name in ("inflight_batch_seconds", "query_trigger_active", "query_data_available"):
+        assert value(samples, name) is None, name
+
+
 def test_longest_batch_is_one_of_the_last_hour():
     """Absent before the first batch, and again an hour after the last: 0 would be a length."""
     exporter, fleet, registry = exporter_alone()

@@ -1,6 +1,8 @@
 """The watchdog looks at each query, whatever becomes of the look at another."""
 
-from stage import Life, QuietDriver
+import threading
+
+from stage import Life, QuietDriver, wait_for
 
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.driver import ApplicationStopped
@@ -77,3 +79,28 @@ def test_application_that_stops_in_the_middle_of_a_round_ends_every_query_once()
     watchdog._guard(watchdog.look)
     assert _found(inbox, Gone) == [life.query_id for life in lives]
     assert errors == []
+
+
+def test_look_that_does_not_come_back_is_counted_once(monkeypatch):
+    """Nothing else would say that the watchdog is gone."""
+    monkeypatch.setattr("streamgauge.listener.watchdog._PATIENCE", 0.05)
+    watchdog, _, errors = _watch(QuietDriver())
+    let_go = threading.Event()
+    watchdog.driver.tick = lambda: let_go.wait(30)
+    watchdog.start()
+    wait_for(lambda: watchdog.check() or errors, what="the complaint")
+    watchdog.check()
+    let_go.set()
+    watchdog.close()
+    assert [str(error) for error in errors] == ["a look at Spark has not come back for 0 s"]
+
+
+def test_agent_counts_a_watchdog_that_is_stuck(agent, monkeypatch):
+    """The worker notices, beat by beat."""
+    monkeypatch.setattr("streamgauge.listener.watchdog._PATIENCE", 0.05)
+    let_go = threading.Event()
+    mine = agent()
+    mine._watchdog.driver.tick = lambda: let_go.wait(30)
+    mine._watchdog.wake()
+    wait_for(lambda: mine.stats.of("errors").get("watchdog"), what="the count")
+    let_go.set()
