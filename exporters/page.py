@@ -27,6 +27,7 @@ _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
+_OF_THE_CODE = ("watermark_", "event_time_", "observed")  # gauges that a batch may leave as they are
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
 _STAYS_AFTER_FAILURE = (
     *("query_info", "query_started_timestamp_seconds"),
@@ -53,12 +54,7 @@ class Page:
         self._error_classes: set[str] = set()
         self._durations = Histogram(BATCH_BOUNDS)
         budget.take(self.least())
-        for name in _FROM_THE_START:
-            self.add(name, 0)
-        for data in ("true", "false"):
-            self.add("batches_total", 0, data)
-        for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
-            self.add("query_terminations_total", 0, outcome, error_class)
+        self.renew()
 
     # ---- writing ---------------------------------------------------------------------------
 
@@ -82,6 +78,16 @@ class Page:
         """Set a gauge of the last batch; unknown is absent."""
         if value is not None and self._budget.admit((name, labels) in self._series):
             self._gauges[name, labels] = value
+
+    def renew(self) -> None:
+        """Make the page ready for a run: rules need their zeros, and new code has its own gauges."""
+        for name in _FROM_THE_START:
+            self.add(name, 0)
+        for data in ("true", "false"):
+            self.add("batches_total", 0, data)
+        for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
+            self.add("query_terminations_total", 0, outcome, error_class)
+        self._gauges = {k: v for k, v in self._gauges.items() if not k[0].startswith(_OF_THE_CODE)}
 
     def start(self, *, reset: bool) -> None:
         """A run began; `reset`: the first of a new query under the name of an old one."""

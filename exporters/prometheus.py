@@ -66,6 +66,8 @@ class PrometheusExporter(Exporter, Collector):
         page = self._page(query)
         if page is None:
             return
+        if page.query.run_id != query.run_id:
+            page.renew()
         if isinstance(event, Started):
             page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
         elif isinstance(event, Progress):

@@ -204,6 +204,37 @@ def test_failed_query_keeps_the_series_that_page_and_its_settings():
     assert value(samples_of(registry), "batches_total", data="true") == 1
 
 
+@pytest.mark.parametrize("first", ["started", "progress"])
+def test_counters_are_there_again_when_a_failed_query_starts(first):
+    """From 0 on, as at the very first start, also where the Started event was lost."""
+    exporter, fleet, registry = exporter_alone(grace_seconds=0)
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
+    wait_until(exporter, NOW + 1)
+    exporter.observe(fleet.queries[life.query_id])
+    started = life.started()
+    tell(exporter, fleet, started if first == "started" else life.progress())
+    samples = samples_of(registry)
+    assert value(samples, "batches_replayed_total") == 0
+    assert value(samples, "batches_total", data="false") == 0
+    for outcome in ("stopped", "failed", "unknown"):
+        assert value(samples, "query_terminations_total", outcome=outcome) == 0
+
+
+def test_gauges_of_other_code_go_with_its_run():
+    """A run without watermark or observe() must not show those of the run before."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    times = {"watermark": "2026-11-16T00:00:00.000Z", "max": "2026-11-16T00:00:01.000Z"}
+    tell(exporter, fleet, life.started())
+    tell(exporter, fleet, life.progress(eventTime=times, observedMetrics={"o": {"field": 7}}))
+    tell(exporter, fleet, life.progress())
+    names = ("watermark_timestamp_seconds", "event_time_max_timestamp_seconds", "observed")
+    assert all(value(samples_of(registry), name) for name in names)
+    tell(exporter, fleet, life.terminated(), life.started(), life.progress())
+    assert not any(value(samples_of(registry), name) for name in names)
+
+
 def test_owner_and_version_are_on_the_info_series():
     """The application's settings hold unless the query has its own."""
     exporter, fleet, registry = exporter_alone(
