@@ -23,6 +23,7 @@ _MOMENT_GAP = 10.0
 _GAPS = 10
 _STARTS = 60
 _RUNS = 16
+_LATE = 60.0  # how long the end of a run may come after the start of the next
 _QUERIES = 5000  # past so many, the oldest that has ended is forgotten
 
 
@@ -41,6 +42,9 @@ class Fleet:
         self._grace_seconds = grace_seconds
         self._runs: dict[str, int] = {}  # run id → newest batch id seen in it
         self._ended: dict[str, None] = {}  # run ids whose end was seen
+        self._unended: dict[
+            str, tuple[str, float]
+        ] = {}  # run id → query id, when the next run began
         self._faded: set[str] = set()  # failed runs of which only the last word is left
         self._pending: dict[str, tuple[Idle, float]] = {}
         self.queries: Mapping[str, Query] = {}
@@ -100,6 +104,8 @@ class Fleet:
     def _renew(self, old: Query, run_id: str, now: float) -> Query:
         """The record of a new run: what belonged to the old run goes, the history stays."""
         label = old.label
+        if old.live:
+            self._note_overtaken(old, now)
         if not old.live and self._taken(label, old.query_id):
             label = f"{label}-{old.query_id[:8]}"
         return msgspec.structs.replace(
@@ -248,6 +254,7 @@ class Fleet:
         first = query.first_batch if query.first_batch is not None else seen.batch_id
         known = newest if newest >= 0 else first
         ahead = seen.batch_id is not None and known is not None and seen.batch_id >= known + 2
+        query = self._end_overtaken(query, seen.at)
         return self._keep(
             msgspec.structs.replace(
                 query,
@@ -262,6 +269,15 @@ class Fleet:
                 **_waited(query, seen),
             )
         )
+
+    def _end_overtaken(self, query: Query, now: float) -> Query:
+        """End a run that was overtaken by this one, if the word of its end is too late to come still."""
+        for run_id, (query_id, at) in self._unended.items():
+            if query_id == query.query_id and now - at > _LATE:
+                self._note_end(run_id)
+                why = "a new run began, and no Terminated event came"
+                return self._finish(query, run_id, End(at=at, outcome="unknown", why=why))
+        return query
 
     def inspect(self, seen: CheckpointLook | BacklogLook) -> Query | None:
         """Take in what lies in a query's checkpoint or waits in its sources; None if of another run."""
@@ -352,7 +368,13 @@ class Fleet:
         for old in [r for r in self._runs if r not in live][: -_RUNS * 4]:
             del self._runs[old]
 
+    def _note_overtaken(self, query: Query, now: float) -> None:
+        self._unended[query.run_id] = (query.query_id, now)
+        for old in list(self._unended)[: -_RUNS * 16]:
+            del self._unended[old]
+
     def _note_end(self, run_id: str) -> None:
+        self._unended.pop(run_id, None)
         self._ended[run_id] = None
         for old in list(self._ended)[: -_RUNS * 16]:
             del self._ended[old]

@@ -138,6 +138,26 @@ def test_clean_stop_is_not_a_failure():
     assert value(samples, "query_active") == 0
 
 
+def test_run_that_was_overtaken_ends_once():
+    """Its Terminated event may come after the next run's start, or never; both are one end."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    late = life.terminated()
+    tell(exporter, fleet, life.started())
+    look_at(exporter, fleet, life, NOW + 30)
+    assert value(samples_of(registry), "query_terminations_total", outcome="unknown") == 0
+    tell(exporter, fleet, late)
+    look_at(exporter, fleet, life, NOW + 90)
+    assert value(samples_of(registry), "query_terminations_total", outcome="stopped") == 1
+    for n in range(3):
+        tell(exporter, fleet, life.started(), now=NOW + 100 + n)
+    for n in range(5):
+        look_at(exporter, fleet, life, NOW + 163 + n)
+    assert value(samples_of(registry), "query_terminations_total", outcome="unknown") == 3
+    assert value(samples_of(registry), "query_active") == 1
+
+
 def test_error_classes_are_bounded():
     """Twenty, then `other`."""
     exporter, fleet, registry = exporter_alone()

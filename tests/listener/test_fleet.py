@@ -82,6 +82,25 @@ def test_start_may_overtake_the_end_of_the_run_before():
     assert query.last_end.outcome == "failed"
 
 
+def test_overtaken_run_whose_end_never_comes_is_known_to_have_ended():
+    """Once the word of it is too late; a loop of them leaves nothing behind."""
+    fleet = Fleet()
+    life = Life()
+    for n in range(3):
+        _handle(fleet, life.started(), now=100.0 + n)
+    overtaken = life.terminated("java.lang.Error: x")
+    _handle(fleet, life.started(), now=110.0)
+    fleet.look(_sighting(life, at=150.0))
+    assert _only(fleet).last_end is None
+    for n in range(3):
+        fleet.look(_sighting(life, at=171.0 + n))
+    query = _only(fleet)
+    assert query.live
+    assert (query.last_end.outcome, query.last_end.at) == ("unknown", 110.0)
+    assert fleet._unended == {}
+    assert _handle(fleet, overtaken) == [None]
+
+
 def test_missed_batches_are_counted():
     """A hole in the batch ids is an event that never came."""
     fleet = Fleet()
