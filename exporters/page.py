@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
 from prometheus_client.samples import Exemplar, Sample
 
@@ -13,6 +14,7 @@ from streamgauge.listener.events import Operator, Progress
 from streamgauge.listener.lag import SourceLag
 from streamgauge.listener.query import Query
 from streamgauge.listener.verdict import STATES, is_idle, judge
+from streamgauge.masking import LONGEST_NAME, clean
 
 from .budget import Budget
 from .histogram import BATCH_BOUNDS, Histogram
@@ -27,7 +29,11 @@ _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
-_OF_THE_CODE = ("watermark_", "event_time_", "observed")  # gauges that a batch may leave as they are
+_OF_THE_CODE = (
+    "watermark_",
+    "event_time_",
+    "observed",
+)  # gauges that a batch may leave as they are
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
 _STAYS_AFTER_FAILURE = (
     *("query_info", "query_started_timestamp_seconds"),
@@ -352,6 +358,13 @@ def freshness_of(query: Query, now: float, state: str) -> float | None:
     return max(0.0, now - query.committed.at) if query.committed else None
 
 
+def _label_of(path: str) -> str:
+    """A path as a label: bounded, and still not that of another path."""
+    if len(path) <= LONGEST_NAME:
+        return clean(path)
+    return f"{clean(path)[: LONGEST_NAME - 9]}…{sha256(path.encode()).hexdigest()[:8]}"
+
+
 def info_of(query: Query, settings: QueryConfig) -> tuple[str, ...]:
     """Label values of `query_info`, in the order of `INFO`; what is not known is empty."""
     details = query.details
@@ -366,7 +379,7 @@ def info_of(query: Query, settings: QueryConfig) -> tuple[str, ...]:
         "output_mode": details and details.output_mode,
         "trigger": query.trigger,
         "state_provider": details and details.state_provider if stateful else None,
-        "checkpoint": details and details.checkpoint,
+        "checkpoint": details and details.checkpoint and _label_of(details.checkpoint),
         "code_version": settings.code_version,
         "team": settings.team,
         "env": settings.env,

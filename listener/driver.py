@@ -295,7 +295,7 @@ def _details(execution: Any, query_id: str, run_id: str) -> Details:
         name=clean(name) if name else None,
         app_id=context.applicationId,
         spark_version=_try(lambda: str(context.version)),
-        checkpoint=clean(mask(root)) if root else None,
+        checkpoint=mask(root) if root else None,
         trigger=trigger,
         trigger_seconds=seconds,
         idle_seconds=None if idle is None else idle / 1000.0,

@@ -389,6 +389,23 @@ def test_two_live_queries_on_one_checkpoint_are_told():
     assert shared == [1, 1, 0]
 
 
+def test_long_checkpoints_that_differ_at_their_end_are_two():
+    """Only the label is cut, and it still tells them apart."""
+    exporter, fleet, registry = exporter_alone()
+    for name in "ab":
+        life = Life(name)
+        tell(exporter, fleet, life.started())
+        place = f"s3://lake/{'deep/' * 50}{name}"
+        details = Details(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
+        exporter.observe(fleet.learn(details, NOW))
+    samples = samples_of(registry)
+    assert [value(samples, "checkpoint_shared", query=name) for name in "ab"] == [0, 0]
+    infos = [dict(labels) for name, labels in samples if name == "streamgauge_query_info"]
+    shown = {info["checkpoint"] for info in infos}
+    assert len(shown) == 2
+    assert all(len(place) <= 200 for place in shown)
+
+
 def test_batch_id_that_goes_backwards_is_a_finding():
     """An old copy of the checkpoint was put in place; a replay of the last batch is none."""
     exporter, fleet, registry = exporter_alone()
