@@ -1,0 +1,72 @@
+"""What the classic driver makes of Spark's answers; the JVM is played."""
+
+from datetime import datetime, timezone
+from types import SimpleNamespace
+
+import pytest
+
+from streamgauge.listener import driver
+from streamgauge.listener.driver import BatchJobs
+
+
+class Option:
+    """Scala's."""
+
+    def __init__(self, content):
+        self._content = content
+
+    def isDefined(self):  # noqa: N802
+        return self._content is not None
+
+    def get(self):
+        assert self._content is not None, "None.get"
+        return self._content
+
+
+def _job(description, submitted):
+    """A job with one task that is done and one that runs."""
+    at = datetime.fromtimestamp(submitted, timezone.utc)
+    time = SimpleNamespace(getTime=lambda: at.timestamp() * 1000)
+    return SimpleNamespace(
+        description=lambda: Option(description),
+        submissionTime=lambda: Option(time),
+        status=lambda: SimpleNamespace(toString=lambda: "RUNNING"),
+        numActiveTasks=lambda: 1,
+        numCompletedTasks=lambda: 1,
+        numFailedTasks=lambda: 0,
+    )
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """How many tasks of batch 7, whose trigger began at 100, are done in these jobs."""
+
+    def look(*jobs):
+        spark = SimpleNamespace(
+            statusTracker=lambda: SimpleNamespace(
+                getJobIdsForGroup=lambda _: list(range(len(jobs)))
+            ),
+            statusStore=lambda: SimpleNamespace(job=lambda number: jobs[number]),
+        )
+        jvm = SimpleNamespace()
+        jvm.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
+        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=jvm)
+        monkeypatch.setattr(driver, "_context", lambda: context)
+        found = BatchJobs(7, 100.0)
+        found.look("run")
+        return found.tasks().completed
+
+    return look
+
+
+def test_jobs_of_the_batch_are_those_that_name_it(count):
+    """Those of the batch before are not counted."""
+    assert count(_job("batch = 6", 101.0), _job("batch = 7", 101.0), _job("batch = 7", 102.0)) == 2
+
+
+@pytest.mark.parametrize("description", ["merge", None])
+def test_jobs_with_a_description_of_the_users_are_counted(count, description):
+    """`setJobDescription` in foreachBatch must not make a slow batch look hung."""
+    jobs = [_job("batch = 7", 101.0), _job(description, 102.0), _job("batch = 7", 103.0)]
+    assert count(*jobs) == 3
+    assert count(_job(description, 99.0), *jobs) == 3
