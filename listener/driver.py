@@ -169,14 +169,14 @@ class ClassicDriver:
         strikes = self._strikes[query.run_id] = self._strikes.get(query.run_id, 0) + 1
         if strikes < 3:
             return None
-        failure = _try(lambda: _failure(execution)) if execution is not None else None
+        failure, given = _try(lambda: _failure(execution)) or (None, None)
         return Gone(
             query_id=query.query_id,
             run_id=query.run_id,
             at=self._clock(),
             why="it is not active any more, and no Terminated event came",
             exception=failure,
-            error_class=decoder.error_class(None, failure) if failure else None,
+            error_class=decoder.error_class(given, failure) if failure else None,
         )
 
     def _execution(self, query_id: str, run_id: str) -> Any:
@@ -344,9 +344,17 @@ def _natural(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-def _failure(execution: Any) -> str | None:
+def _failure(execution: Any) -> tuple[str | None, str | None]:
+    """What a run failed with, and Spark's error class where the exception has one.
+
+    That of a failed foreachBatch is told by the Terminated event alone: Spark unwraps the exception.
+    """
     exception = execution.exception()
-    return mask(exception.get().cause().toString()) if exception.isDefined() else None
+    if not exception.isDefined():
+        return None, None
+    cause = exception.get().cause()
+    given = _try(cause.getCondition) or _try(cause.getErrorClass)  # before 4.0
+    return mask(cause.toString()), given
 
 
 class BatchJobs:

@@ -4,9 +4,12 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
+from stage import Life
 
 from streamgauge.listener import driver
-from streamgauge.listener.driver import BatchJobs
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.driver import BatchJobs, ClassicDriver
+from streamgauge.listener.fleet import Fleet
 
 
 class Option:
@@ -70,3 +73,37 @@ def test_jobs_with_a_description_of_the_users_are_counted(count, description):
     jobs = [_job("batch = 7", 101.0), _job(description, 102.0), _job("batch = 7", 103.0)]
     assert count(*jobs) == 3
     assert count(_job(description, 99.0), *jobs) == 3
+
+
+class Failure:
+    """A JVM's exception, as far as it has an error class."""
+
+    def __init__(self, **classes):
+        self._classes = classes
+
+    def __getattr__(self, name):
+        return lambda: self._classes[name]  # as Py4J's: it has every method until it is called
+
+    def toString(self):  # noqa: N802
+        return "org.apache.spark.SparkException: [DIVIDE_BY_ZERO] password=hunter2"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ({"getCondition": "DIVIDE_BY_ZERO", "getErrorClass": None}, "DIVIDE_BY_ZERO"),
+        ({"getErrorClass": "DIVIDE_BY_ZERO"}, "DIVIDE_BY_ZERO"),
+        ({}, "SparkException"),
+    ],
+)
+def test_failure_without_an_event_has_the_class_that_the_event_would_have(classes, expected):
+    """One failure has one label, however it was heard of."""
+    exception = SimpleNamespace(cause=lambda: Failure(**classes))
+    execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
+    life = Life()
+    query = Fleet().handle(decode(life.started()), 0.0)
+    looks = ClassicDriver(list)
+    looks._executions[life.run_id] = execution
+    gone = [looks.sight(query) for _ in range(3)][-1]
+    assert gone.error_class == expected
+    assert "hunter2" not in gone.exception
