@@ -21,7 +21,7 @@ HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
 _MOMENT_GAP = 10.0
 _GAPS = 10
-_STARTS = 60
+_STARTS = 3600  # one a second for an hour
 _RUNS = 16
 _LATE = 60.0  # how long the end of a run may come after the start of the next
 _QUERIES = 5000  # past so many, the oldest that has ended is forgotten
@@ -42,9 +42,7 @@ class Fleet:
         self._grace_seconds = grace_seconds
         self._runs: dict[str, int] = {}  # run id → newest batch id seen in it
         self._ended: dict[str, None] = {}  # run ids whose end was seen
-        self._unended: dict[
-            str, tuple[str, float]
-        ] = {}  # run id → query id, when the next run began
+        self._unended: dict[str, tuple[str, float]] = {}  # run id → query id, when overtaken
         self._faded: set[str] = set()  # failed runs of which only the last word is left
         self._pending: dict[str, tuple[Idle, float]] = {}
         self.queries: Mapping[str, Query] = {}
