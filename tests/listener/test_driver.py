@@ -75,6 +75,17 @@ def test_jobs_with_a_description_of_the_users_are_counted(count, description):
     assert count(_job(description, 99.0), *jobs) == 3
 
 
+def test_path_of_a_checkpoint_is_kept_whole(monkeypatch):
+    """Masked, but not cut: two that differ at their end are not one."""
+    monkeypatch.setattr(driver, "_context", lambda: SimpleNamespace(applicationId="app"))
+    place = f"s3://lake/{'deep/' * 50}a"
+    execution = SimpleNamespace(
+        resolvedCheckpointRoot=lambda: f"{place}?token=hunter2", name=lambda: None
+    )
+    details = driver._details(execution, "query", "run")
+    assert details.checkpoint == f"{place}?token=***"
+
+
 class Failure:
     """A JVM's exception, as far as it has an error class."""
 
