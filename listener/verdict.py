@@ -179,15 +179,15 @@ def _pace(query: Query, now: float) -> Verdict:
 
 def _waiting(query: Query, now: float) -> Verdict:
     """Between two triggers that are far apart, or between batches of a query that can't be seen."""
-    interval = query.trigger_seconds
-    if interval:
+    interval, look = query.trigger_seconds, query.sighting
+    was_at_work = look is not None and look.trigger_active  # and it could not be seen since
+    if interval and not was_at_work:
         return Verdict("idle", f"waiting for its next trigger, every {_span(interval)}")
-    look = query.sighting
-    if look is not None and look.phase == "waiting_for_trigger" and interval is None:
+    if look is None or was_at_work:
+        return Verdict("running", f"last batch {_span(now - query.last_event_at)} ago")
+    if look.phase == "waiting_for_trigger" and interval is None:
         return Verdict("idle", "waiting for its next trigger, and how long is not known")
-    if look is not None and not look.trigger_active:
-        return Verdict("idle", "waiting for data")
-    return Verdict("running", f"last batch {_span(now - (query.last_event_at))} ago")
+    return Verdict("idle", "waiting for data")
 
 
 def _slow(query: Query, now: float, age: float) -> str:

@@ -355,6 +355,13 @@ def test_stalled_not_a_second_before_the_budget():
     assert story.verdict().state == "stalled"
 
 
+def test_batch_that_can_be_looked_at_no_more_is_not_idle():
+    """Its trigger was at work when the JVM last answered."""
+    story = Story(trigger_seconds=10.0).start().batch().look()
+    story.now += 100
+    assert story.verdict().state == "running"
+
+
 def test_recovered_query_is_not_stalled():
     """The first batch after a hang clears it."""
     story = _hung_batch()
