@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
 from prometheus_client.samples import Exemplar, Sample
 
@@ -12,7 +13,8 @@ from streamgauge.config import QueryConfig
 from streamgauge.listener.events import Operator, Progress
 from streamgauge.listener.lag import SourceLag
 from streamgauge.listener.query import Query
-from streamgauge.listener.verdict import STATES, judge
+from streamgauge.listener.verdict import STATES, is_idle, judge
+from streamgauge.masking import LONGEST_NAME, clean
 
 from .budget import Budget
 from .histogram import BATCH_BOUNDS, Histogram
@@ -27,6 +29,11 @@ _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
+_OF_THE_CODE = (
+    "watermark_",
+    "event_time_",
+    "observed",
+)  # gauges that a batch may leave as they are
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
 _STAYS_AFTER_FAILURE = (
     *("query_info", "query_started_timestamp_seconds"),
@@ -54,12 +61,7 @@ class Page:
         self._error_classes: set[str] = set()
         self._durations = Histogram(BATCH_BOUNDS)
         budget.take(self._counted)
-        for name in _FROM_THE_START:
-            self.add(name, 0)
-        for data in ("true", "false"):
-            self.add("batches_total", 0, data)
-        for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
-            self.add("query_terminations_total", 0, outcome, error_class)
+        self.renew()
 
     # ---- writing ---------------------------------------------------------------------------
 
@@ -83,6 +85,16 @@ class Page:
         """Set a gauge of the last batch; unknown is absent."""
         if value is not None and self._budget.admit((name, labels) in self._series):
             self._gauges[name, labels] = value
+
+    def renew(self) -> None:
+        """Make the page ready for a run: rules need their zeros, and new code has its own gauges."""
+        for name in _FROM_THE_START:
+            self.add(name, 0)
+        for data in ("true", "false"):
+            self.add("batches_total", 0, data)
+        for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
+            self.add("query_terminations_total", 0, outcome, error_class)
+        self._gauges = {k: v for k, v in self._gauges.items() if not k[0].startswith(_OF_THE_CODE)}
 
     def start(self, *, reset: bool) -> None:
         """A run began; `reset`: the first of a new query under the name of an old one."""
@@ -270,14 +282,15 @@ class Page:
         yield self._live("silence_budget_seconds", query.silence_budget)
         if query.details and query.details.checkpoint:
             yield self._live("checkpoint_shared", float(query.details.checkpoint in shared))
-        yield self._live("batch_duration_max_seconds", query.batch_limit_seconds)
+        if (longest := query.longest_batch(now)) is not None:
+            yield self._live("batch_duration_max_seconds", longest)
         if (freshness := freshness_of(query, now, verdict.state)) is not None:
             yield self._live("freshness_lag_seconds", freshness)
         yield from self._seen_samples(query, now)
 
     def _seen_samples(self, query: Query, now: float) -> Iterator[tuple[str, Sample]]:
-        """What the last look at the driver found."""
-        look = query.sighting
+        """What the last look at the driver found; an old look says nothing of now."""
+        look = query.fresh_look(now)
         if look is None:
             return
         yield self._live("query_trigger_active", float(look.trigger_active))
@@ -345,10 +358,22 @@ def _snapshot_lag(operator: Operator, batch_id: int) -> float | None:
 
 
 def freshness_of(query: Query, now: float, state: str) -> float | None:
-    """Age of what readers of the output see: 0 when idle, unknown before the first commit."""
-    if state == "idle":
+    """Age of what readers of the output see: 0 when idle, unknown before the first commit.
+
+    A query that had nothing to do had read all there was: after a quiet night a batch is not a night old.
+    """
+    if state == "idle" or (state in {"starting", "restarting"} and is_idle(query, now)):
         return 0.0
-    return max(0.0, now - query.committed.at) if query.committed else None
+    if query.committed is None:
+        return None
+    return max(0.0, now - max(query.committed.at, query.last_idle_at or 0.0))
+
+
+def _label_of(path: str) -> str:
+    """A path as a label: bounded, and still not that of another path."""
+    if len(path) <= LONGEST_NAME:
+        return clean(path)
+    return f"{clean(path)[: LONGEST_NAME - 9]}…{sha256(path.encode()).hexdigest()[:8]}"
 
 
 def info_of(query: Query, settings: QueryConfig) -> tuple[str, ...]:
@@ -365,7 +390,7 @@ def info_of(query: Query, settings: QueryConfig) -> tuple[str, ...]:
         "output_mode": details and details.output_mode,
         "trigger": query.trigger,
         "state_provider": details and details.state_provider if stateful else None,
-        "checkpoint": details and details.checkpoint,
+        "checkpoint": details and details.checkpoint and _label_of(details.checkpoint),
         "code_version": settings.code_version,
         "team": settings.team,
         "env": settings.env,

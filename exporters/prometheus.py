@@ -66,6 +66,8 @@ class PrometheusExporter(Exporter, Collector):
         page = self._page(query)
         if page is None:
             return
+        if page.query.run_id != query.run_id:
+            page.renew()
         if isinstance(event, Started):
             page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
         elif isinstance(event, Progress):
@@ -80,8 +82,9 @@ class PrometheusExporter(Exporter, Collector):
         page = self._page(query)
         if page is None:
             return
-        if query.end and page.query.live:
-            page.terminate(query.end.outcome, query.end.error_class)
+        for end, known in ((query.end, page.query.end), (query.last_end, page.query.last_end)):
+            if end is not None and end is not known and page.query.run_id == query.run_id:
+                page.terminate(end.outcome, end.error_class)
         failed = query.end is not None and query.end.outcome == "failed"
         grace = self._config.grace_seconds
         if failed and query.end and self._clock() - query.end.at > grace:

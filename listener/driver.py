@@ -94,7 +94,9 @@ class ClassicDriver:
         status = json.loads(execution.status().json())
         active = bool(status.get("isTriggerActive"))
         batch_id, started_at = _batch_of(execution)
-        long = query.active_since is not None and self._clock() - query.active_since > _TASKS_AFTER
+        since = query.active_since
+        long = active and since is not None and self._clock() - since > _TASKS_AFTER
+        began = started_at or (since or 0.0) - query.watch_seconds
         return Sighting(
             query_id=query.query_id,
             run_id=query.run_id,
@@ -104,7 +106,7 @@ class ClassicDriver:
             phase=phase_of(str(status.get("message", ""))),
             batch_id=batch_id,
             trigger_started_at=started_at if active else None,
-            tasks=_try(lambda: self._tasks(query.run_id, batch_id)) if active and long else None,
+            tasks=_try(lambda: self._tasks(query.run_id, batch_id, began)) if long else None,
             listening=_try(lambda: self._listening(execution)),
         )
 
@@ -167,14 +169,14 @@ class ClassicDriver:
         strikes = self._strikes[query.run_id] = self._strikes.get(query.run_id, 0) + 1
         if strikes < 3:
             return None
-        failure = _try(lambda: _failure(execution)) if execution is not None else None
+        failure, given = _try(lambda: _failure(execution)) or (None, None)
         return Gone(
             query_id=query.query_id,
             run_id=query.run_id,
             at=self._clock(),
             why="it is not active any more, and no Terminated event came",
             exception=failure,
-            error_class=decoder.error_class(None, failure) if failure else None,
+            error_class=decoder.error_class(given, failure) if failure else None,
         )
 
     def _execution(self, query_id: str, run_id: str) -> Any:
@@ -187,11 +189,11 @@ class ClassicDriver:
             self._executions[run_id] = execution
         return execution
 
-    def _tasks(self, run_id: str, batch_id: int | None) -> Tasks:
+    def _tasks(self, run_id: str, batch_id: int | None, began: float) -> Tasks:
         """Tasks of all jobs of the running batch, added up from look to look."""
         jobs = self._jobs.get(run_id)
         if jobs is None or jobs.batch_id != batch_id:
-            jobs = self._jobs[run_id] = BatchJobs(batch_id)
+            jobs = self._jobs[run_id] = BatchJobs(batch_id, began)
         jobs.look(run_id)
         return jobs.tasks()
 
@@ -295,7 +297,7 @@ def _details(execution: Any, query_id: str, run_id: str) -> Details:
         name=clean(name) if name else None,
         app_id=context.applicationId,
         spark_version=_try(lambda: str(context.version)),
-        checkpoint=clean(mask(root)) if root else None,
+        checkpoint=mask(root) if root else None,
         trigger=trigger,
         trigger_seconds=seconds,
         idle_seconds=None if idle is None else idle / 1000.0,
@@ -342,21 +344,34 @@ def _natural(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-def _failure(execution: Any) -> str | None:
+def _failure(execution: Any) -> tuple[str | None, str | None]:
+    """What a run failed with, and Spark's error class where the exception has one.
+
+    That of a failed foreachBatch is told by the Terminated event alone: Spark unwraps the exception.
+    """
     exception = execution.exception()
-    return mask(exception.get().cause().toString()) if exception.isDefined() else None
+    if not exception.isDefined():
+        return None, None
+    cause = exception.get().cause()
+    given = _try(cause.getCondition) or _try(cause.getErrorClass)  # before 4.0
+    return mask(cause.toString()), given
 
 
 class BatchJobs:
     """The jobs of one batch. A batch may have many; each look asks only for those that moved."""
 
-    def __init__(self, batch_id: int | None) -> None:
+    def __init__(self, batch_id: int | None, began: float) -> None:
         self.batch_id = batch_id
+        self._began = began  # when its trigger did, or a little earlier
         self._ended: dict[int, tuple[int, int]] = {}  # job → tasks completed, failed
         self._open: dict[int, tuple[int, int, int]] = {}  # job → running, completed, failed
 
     def look(self, run_id: str) -> None:
-        """Ask Spark, which puts the run into the job's group and the batch into its description."""
+        """Ask Spark, which puts the run into the job's group and the batch into its description.
+
+        The user's code may describe its jobs as it likes: those of the group are the batch's if they
+        were submitted since its trigger began.
+        """
         context = _context()
         ids = context._jsc.sc().statusTracker().getJobIdsForGroup(run_id)  # noqa: SLF001
         text = _jvm().java.util.Arrays.toString(ids).strip("[]")
@@ -367,14 +382,21 @@ class BatchJobs:
             if number in self._ended:
                 continue
             job = store.job(number)
-            words = _BATCH.search(str(job.description().get()))
-            if self.batch_id is not None and (words is None or int(words[1]) != self.batch_id):
+            if not self._owns(job):
                 break
             counts = job.numActiveTasks(), job.numCompletedTasks(), job.numFailedTasks()
             if str(job.status().toString()) == "RUNNING":
                 self._open[number] = counts
             else:
                 self._ended[number] = counts[1:]
+
+    def _owns(self, job: Any) -> bool:
+        description = job.description()
+        words = _BATCH.search(str(description.get())) if description.isDefined() else None
+        if words is not None and self.batch_id is not None:
+            return int(words[1]) == self.batch_id
+        submitted = job.submissionTime()
+        return not submitted.isDefined() or submitted.get().getTime() / 1000.0 >= self._began
 
     def tasks(self) -> Tasks:
         """The sums."""

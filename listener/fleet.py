@@ -22,8 +22,9 @@ HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
 _MOMENT_GAP = 10.0
 _GAPS = 10
-_STARTS = 60
+_STARTS = 3600  # one a second for an hour
 _RUNS = 16
+_LATE = 60.0  # how long the end of a run may come after the start of the next
 _QUERIES = 5000  # past so many, those that ended first are forgotten
 
 
@@ -44,6 +45,7 @@ class Fleet:
         self._failed_limit = failed_limit
         self._runs: dict[str, int] = {}  # run id → newest batch id seen in it
         self._ended: dict[str, None] = {}  # run ids whose end was seen
+        self._unended: dict[str, tuple[str, float]] = {}  # run id → query id, when overtaken
         self._faded: set[str] = set()  # failed runs of which only the last word is left
         self._pending: dict[str, tuple[Idle, float]] = {}
         self.queries: Mapping[str, Query] = {}
@@ -103,6 +105,8 @@ class Fleet:
     def _renew(self, old: Query, run_id: str, now: float) -> Query:
         """The record of a new run: what belonged to the old run goes, the history stays."""
         label = old.label
+        if old.live:
+            self._note_overtaken(old, now)
         if not old.live and self._taken(label, old.query_id):
             label = f"{label}-{old.query_id[:8]}"
         return msgspec.structs.replace(
@@ -125,9 +129,10 @@ class Fleet:
             data_since=None,
             tasks_changed_at=None,
             inactive_at=None,
+            waits_since=None,
             ahead_since=None,
             moments=(),
-            gaps=(),
+            gaps=(max(old.gaps),) if old.gaps else (),
         )
 
     def _admit(self, query_id: str, run_id: str, name: str | None, now: float) -> Query:
@@ -177,6 +182,7 @@ class Fleet:
             active_since=None,
             data_since=None,
             tasks_changed_at=None,
+            waits_since=None,
             ahead_since=None,
             missed=query.missed + missed,
             lags=_measure(query, event),
@@ -197,6 +203,7 @@ class Fleet:
             idle_since=query.idle_since or now,
             active_since=None,
             tasks_changed_at=None,
+            waits_since=None,
             ahead_since=None,
             gaps=(*query.gaps, now - query.last_event_at)[-_GAPS:],
         )
@@ -248,6 +255,7 @@ class Fleet:
         first = query.first_batch if query.first_batch is not None else seen.batch_id
         known = newest if newest >= 0 else first
         ahead = seen.batch_id is not None and known is not None and seen.batch_id >= known + 2
+        query = self._end_overtaken(query, seen.at)
         return self._keep(
             msgspec.structs.replace(
                 query,
@@ -259,8 +267,18 @@ class Fleet:
                 data_since=(query.data_since or seen.at) if seen.data_available else None,
                 tasks_changed_at=_tasks_changed_at(query, seen),
                 ahead_since=(query.ahead_since or seen.at) if ahead else None,
+                **_waited(query, seen),
             )
         )
+
+    def _end_overtaken(self, query: Query, now: float) -> Query:
+        """End a run that was overtaken by this one, if the word of its end is too late to come still."""
+        for run_id, (query_id, at) in self._unended.items():
+            if query_id == query.query_id and now - at > _LATE:
+                self._note_end(run_id)
+                why = "a new run began, and no Terminated event came"
+                return self._finish(query, run_id, End(at=at, outcome="unknown", why=why))
+        return query
 
     def inspect(self, seen: CheckpointLook | BacklogLook) -> Query | None:
         """Take in what lies in a query's checkpoint or waits in its sources; None if of another run."""
@@ -352,7 +370,13 @@ class Fleet:
         for old in [r for r in self._runs if r not in live][: -_RUNS * 4]:
             del self._runs[old]
 
+    def _note_overtaken(self, query: Query, now: float) -> None:
+        self._unended[query.run_id] = (query.query_id, now)
+        for old in list(self._unended)[: -_RUNS * 16]:
+            del self._unended[old]
+
     def _note_end(self, run_id: str) -> None:
+        self._unended.pop(run_id, None)
         self._ended[run_id] = None
         for old in list(self._ended)[: -_RUNS * 16]:
             del self._ended[old]
@@ -398,6 +422,15 @@ def _active_since(query: Query, seen: Sighting) -> float | None:
     if seen.trigger_started_at is not None:
         return seen.trigger_started_at
     return query.active_since or seen.at
+
+
+def _waited(query: Query, seen: Sighting) -> dict[str, Any]:
+    """Since when it is seen to wait for a trigger; the longest wait that is over is one of its gaps."""
+    if seen.phase == "waiting_for_trigger":
+        return {"waits_since": seen.at if query.waits_since is None else query.waits_since}
+    over = query.trigger_wait
+    longest = over > max(query.gaps, default=0.0)
+    return {"waits_since": None, **({"gaps": (*query.gaps, over)[-_GAPS:]} if longest else {})}
 
 
 def _tasks_changed_at(query: Query, seen: Sighting) -> float | None:

@@ -17,7 +17,7 @@ class Details(Struct, frozen=True, kw_only=True):
     name: str | None = None
     app_id: str | None = None
     spark_version: str | None = None
-    checkpoint: str | None = None
+    checkpoint: str | None = None  # masked, and whole: cut, two of them could look like one
     trigger: str = "unknown"
     trigger_seconds: float | None = None  # 0: as fast as possible; None: unknown or not periodic
     idle_seconds: float | None = None

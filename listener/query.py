@@ -66,6 +66,7 @@ class Query(Struct, frozen=True, kw_only=True):
     data_since: float | None = None
     tasks_changed_at: float | None = None
     inactive_at: float | None = None
+    waits_since: float | None = None  # since when each look found it waiting for its trigger
     ahead_since: float | None = None
     missed: int = 0
     lags: Mapping[str, SourceLag] = {}  # by the source's label; outlives the run
@@ -106,25 +107,45 @@ class Query(Struct, frozen=True, kw_only=True):
 
     @property
     def batch_limit_seconds(self) -> float:
-        """Longest batch of the last hour that we saw."""
+        """Longest batch of the last hour in which there were any: idling does not forget the pace."""
         return max((seconds for _, seconds in self.longest), default=0.0)
+
+    def longest_batch(self, now: float) -> float | None:
+        """Longest batch that ended in the last hour; None when none did."""
+        oldest = int(now // 60) - 60
+        return max((seconds for minute, seconds in self.longest if minute > oldest), default=None)
 
     @property
     def silence_budget(self) -> float:
-        """How long this query may be silent before that is wrong, from its own pace."""
+        """How long this query may be silent before that is wrong, from its own pace.
+
+        Where the interval is not known (Connect), it is as long as the longest wait for a trigger so
+        far, the one that goes on included: who waits for a trigger is not silent, but not due.
+        """
         interval = self.trigger_seconds
         if interval is None:
-            interval = max(self.gaps, default=0.0)
+            interval = max(*self.gaps, self.trigger_wait, 0.0)
         idle = self.details.idle_seconds if self.details else None
         return max(
             self.silence_floor,
             3 * interval + self.batch_limit_seconds + (10.0 if idle is None else idle),
         )
 
+    @property
+    def trigger_wait(self) -> float:
+        """How long it has been seen to wait for its trigger."""
+        look, since = self.sighting, self.waits_since
+        return 0.0 if look is None or since is None else look.at - since
+
+    def fresh_look(self, now: float) -> Sighting | None:
+        """The last look, while it still tells of the present; a sick JVM does not let us look."""
+        look = self.sighting
+        fresh = look is not None and now - look.at <= 6 * self.watch_seconds + 30
+        return look if fresh else None
+
     def inflight_since(self, now: float) -> float | None:
         """When the trigger that runs now began; None when none does, or when it can't be seen."""
-        look = self.sighting
-        if not self.live or look is None or self.active_since is None or self.continuous:
+        look = self.fresh_look(now)
+        if not self.live or look is None or self.continuous:
             return None
-        fresh = now - look.at <= 6 * self.watch_seconds + 30
-        return self.active_since if fresh and look.trigger_active else None
+        return self.active_since if look.trigger_active else None

@@ -54,6 +54,14 @@ def judge(query: Query, now: float, *, worker_seen_at: float | None = None) -> V
     return _pace(query, now)
 
 
+def is_idle(query: Query, now: float) -> bool:
+    """Whether it has nothing to do, which a verdict of its starts alone does not tell."""
+    if query.has_batch or query.last_idle_at is not None:
+        return _pace(query, now).state == "idle"
+    look = query.fresh_look(now)
+    return look is not None and look.phase == "waiting_for_data"
+
+
 def _ended(query: Query) -> Verdict:
     end = query.end
     if end is None:  # pragma: no cover - the caller asked
@@ -93,9 +101,9 @@ def _stalled(query: Query, now: float) -> str | None:
     if query.continuous:
         return None
     budget = query.silence_budget
-    look = query.sighting
+    look = query.fresh_look(now)
     quiet = now - query.last_event_at
-    if look is None or now - look.at > 6 * query.watch_seconds + _QUIET:
+    if look is None:
         words = f"no event for {_span(quiet)}, allowed are {_span(budget)}"
         return words if quiet > budget else None
     if look.trigger_active and query.active_since is not None:
@@ -171,13 +179,15 @@ def _pace(query: Query, now: float) -> Verdict:
 
 def _waiting(query: Query, now: float) -> Verdict:
     """Between two triggers that are far apart, or between batches of a query that can't be seen."""
-    interval = query.trigger_seconds
-    if interval:
+    interval, look = query.trigger_seconds, query.sighting
+    was_at_work = look is not None and look.trigger_active  # and it could not be seen since
+    if interval and not was_at_work:
         return Verdict("idle", f"waiting for its next trigger, every {_span(interval)}")
-    look = query.sighting
-    if look is not None and not look.trigger_active:
-        return Verdict("idle", "waiting for data")
-    return Verdict("running", f"last batch {_span(now - (query.last_event_at))} ago")
+    if look is None or was_at_work:
+        return Verdict("running", f"last batch {_span(now - query.last_event_at)} ago")
+    if look.phase == "waiting_for_trigger" and interval is None:
+        return Verdict("idle", "waiting for its next trigger, and how long is not known")
+    return Verdict("idle", "waiting for data")
 
 
 def _slow(query: Query, now: float, age: float) -> str:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from .driver import ApplicationStopped
@@ -18,6 +19,7 @@ from .looks import Details, Gone, Sighting, Tick, Unseen
 from .query import Query
 
 _NEW = 1000
+_PATIENCE = 60.0  # for one round; a call into the JVM takes milliseconds
 
 
 class Driver(Protocol):
@@ -63,6 +65,7 @@ class Watchdog:
         self._drains: deque[tuple[float, threading.Event]] = deque()
         self._kicked = threading.Event()
         self._closed = self._hurry = False
+        self._busy_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
 
     def start(self) -> None:
@@ -91,6 +94,13 @@ class Watchdog:
         self._kicked.set()
         return self._thread.is_alive() and done.wait(seconds)
 
+    def check(self) -> None:
+        """Complain, once, of a round that does not come back. The worker; never waits."""
+        since = self._busy_since
+        if since is not None and time.monotonic() - since > _PATIENCE:
+            self._busy_since = None
+            self._failed(TimeoutError(f"a look at Spark has not come back for {_PATIENCE:.0f} s"))
+
     def close(self) -> None:
         """Stop looking; a look that is under way is left to itself."""
         self._closed = True
@@ -109,11 +119,21 @@ class Watchdog:
                 self._guard(self.look)
 
     def _guard(self, look: Callable[[], None]) -> None:
+        self._busy_since = time.monotonic()
+        try:
+            self._attempt(look)
+        except ApplicationStopped:
+            self.lose_all("the Spark application was stopped")
+        finally:
+            self._busy_since = None
+
+    def _attempt(self, look: Callable[[], None]) -> None:
+        """Look; a failure is counted, and hides nothing but what it was to find."""
         try:
             look()
         except ApplicationStopped:
-            self.lose_all("the Spark application was stopped")
-        except Exception as error:  # noqa: BLE001 - a look that fails is counted, and tried again
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever Py4J raises; it is tried again
             self._failed(error)
 
     def look(self) -> None:
@@ -123,16 +143,19 @@ class Watchdog:
         self.driver.forget({query.run_id for query in live})
         self._read = {q.run_id: self._read[q.run_id] for q in live if q.run_id in self._read}
         for query in live:
-            if self._read.get(query.run_id) is not query.has_batch:
-                self._learn(query.query_id, query.run_id, query.has_batch)
-            seen = self.driver.sight(query)
-            if seen is not None:
-                self._put(seen)
+            self._attempt(partial(self._look_at, query))
+
+    def _look_at(self, query: Query) -> None:
+        if self._read.get(query.run_id) is not query.has_batch:
+            self._learn(query.query_id, query.run_id, query.has_batch)
+        seen = self.driver.sight(query)
+        if seen is not None:
+            self._put(seen)
 
     def _read_new(self) -> None:
         new, self._new = self._new, {}
         for run_id, query_id in new.items():
-            self._learn(query_id, run_id, has_batch=False)
+            self._attempt(partial(self._learn, query_id, run_id, has_batch=False))
 
     def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:
         """Read a run's details; after its first batch again: the checkpoint's settings win then."""

@@ -108,6 +108,7 @@ class Agent(Guarded):
             complain=self.complain,
             wanted=self._want,
             ticked=self._ticked,
+            beat=self._check,
             timed=self._timed,
             record=FlightRecorder(config.flight_recorder_dir).record
             if config.flight_recorder_dir
@@ -363,6 +364,9 @@ class Agent(Guarded):
 
     def _want(self, query_id: str, run_id: str) -> None:
         self._watchdog.kick(query_id, run_id)
+
+    def _check(self) -> None:
+        self._watchdog.check()
 
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)

@@ -38,6 +38,7 @@ class Worker:
         complain: Callable[[str, BaseException], None],
         wanted: Callable[[str, str], None] = lambda *_: None,
         ticked: Callable[[Tick], None] = lambda _: None,
+        beat: Callable[[], None] = lambda: None,
         timed: Callable[[float, float], None] = lambda *_: None,
         record: Callable[[str, str, str], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -49,6 +50,7 @@ class Worker:
         self._complain = complain
         self._wanted = wanted  # asks for the details of a run
         self._ticked = ticked
+        self._beat = beat  # checks what else must go on
         self._timed = timed
         self._record = record  # keeps an event as it came
         self._clock = clock
@@ -84,6 +86,7 @@ class Worker:
             self.seen_at = self._clock()
             time.sleep(0)  # a callback that waits for the interpreter goes first
         self._guard("worker", self._sweep)
+        self._guard("worker", self._beat)
 
     def handle(self, item: Item) -> None:
         """Handle one item; never raises."""

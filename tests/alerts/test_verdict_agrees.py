@@ -42,7 +42,7 @@ def iso(at: float) -> str:
 class History:
     """The agent's own fleet and page, fed by hand and scraped every thirty seconds."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, trigger_seconds: float | None = 10.0, **settings: Any) -> None:
         self.now = 0.0
         self.fleet = Fleet()
         clock = lambda: self.now  # noqa: E731
@@ -59,8 +59,9 @@ class History:
         self.verdicts: list[str] = []
         self.event({"name": "orders", "timestamp": iso(0), **IDS})
         ids = {"query_id": IDS["id"], "run_id": IDS["runId"]}
+        trigger = "unknown" if trigger_seconds is None else "processing_time"
         self.fleet.learn(
-            Details(**ids, trigger="processing_time", trigger_seconds=10.0, idle_seconds=10.0), 0.0
+            Details(**ids, trigger=trigger, trigger_seconds=trigger_seconds, idle_seconds=10.0), 0.0
         )
 
     def event(self, content: dict) -> None:
@@ -105,7 +106,14 @@ class History:
         """A trigger without work."""
         self.event({**self.ids, "timestamp": iso(self.now)})
 
-    def look(self, *, active: bool, data: bool, completed: int | None = None) -> None:
+    def look(
+        self,
+        *,
+        active: bool,
+        data: bool,
+        completed: int | None = None,
+        waits: str = "waiting_for_data",
+    ) -> None:
         """What the watchdog sees."""
         tasks = None if completed is None else Tasks(running=1, completed=completed, failed=0)
         sighting = Sighting(
@@ -114,7 +122,7 @@ class History:
             at=self.now,
             trigger_active=active,
             data_available=data,
-            phase="processing" if active else "waiting_for_data",
+            phase="processing" if active else waits,
             batch_id=self.batches,
             tasks=tasks,
         )
@@ -167,10 +175,22 @@ def doze(history: History, _: int) -> None:
     history.look(active=False, data=False)
 
 
-@pytest.mark.parametrize(("trouble", "stalls"), [(hang, True), (crawl, False), (doze, False)])
-def test_page_and_verdict_agree(trouble, stalls, tmp_path):
+def wait(history: History, t: int) -> None:
+    """A trigger of half an hour: a batch of five minutes after each; over Connect no task is seen."""
+    age = (t - BEGIN) % (30 * MINUTE)
+    if age == 0:
+        history.batch()
+    busy = age >= 25 * MINUTE
+    history.look(active=busy, data=True, waits="waiting_for_trigger")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "stalls", "interval"),
+    [(hang, True, 10.0), (crawl, False, 10.0), (doze, False, 10.0), (wait, False, None)],
+)
+def test_page_and_verdict_agree(trouble, stalls, interval, tmp_path):
     """QueryStalled and CommitsStalled fire when the verdict has been `stalled` for their `for`."""
-    history = History()
+    history = History(interval)
     history.play(trouble, until=HOUR)
     assert ("stalled" in history.verdicts) is stalls, history.verdicts
     for alert in ("SparkStreamQueryStalled", "SparkStreamCommitsStalled"):
@@ -180,7 +200,8 @@ def test_page_and_verdict_agree(trouble, stalls, tmp_path):
             test.expect(since + 2 * MINUTE - 2 * STEP, f'alertname="{alert}"', 0)
             test.expect(since + 2 * MINUTE + STEP, f'alertname="{alert}"', 1)
         else:
-            test.expect(HOUR, f'alertname="{alert}"', 0)
+            for t in range(BEGIN, HOUR + 1, MINUTE):
+                test.expect(t, f'alertname="{alert}"', 0)
         run(tmp_path, STEP, test, rules=rules_of(tmp_path, alert))
 
 

@@ -7,6 +7,7 @@ from streamgauge.config import make_config
 from streamgauge.exporters.prometheus import PrometheusExporter
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.looks import Sighting
 from streamgauge.listener.stats import Stats
 
 NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
@@ -28,6 +29,19 @@ def tell(exporter, fleet, *texts, now=NOW):
         query = fleet.handle(event, now)
         if query is not None:
             exporter.handle(event, query)
+
+
+def look_at(exporter, fleet, life, at, **seen):
+    """Have both told of a look at the driver."""
+    values = {"trigger_active": True, "data_available": True, "phase": "processing", **seen}
+    exporter.observe(
+        fleet.look(Sighting(query_id=life.query_id, run_id=life.run_id, at=at, **values))
+    )
+
+
+def wait_until(exporter, now):
+    """Let time pass; the worker stays well."""
+    exporter._clock = exporter._worker_seen_at = lambda: now
 
 
 def samples_of(registry):

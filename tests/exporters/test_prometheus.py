@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from exposition import NOW, exporter_alone, samples_of, tell
+from exposition import NOW, exporter_alone, look_at, samples_of, tell, wait_until
 from prometheus_client import generate_latest
 from stage import Life, feed, page, value
 
@@ -138,6 +138,26 @@ def test_clean_stop_is_not_a_failure():
     assert value(samples, "query_active") == 0
 
 
+def test_run_that_was_overtaken_ends_once():
+    """Its Terminated event may come after the next run's start, or never; both are one end."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    late = life.terminated()
+    tell(exporter, fleet, life.started())
+    look_at(exporter, fleet, life, NOW + 30)
+    assert value(samples_of(registry), "query_terminations_total", outcome="unknown") == 0
+    tell(exporter, fleet, late)
+    look_at(exporter, fleet, life, NOW + 90)
+    assert value(samples_of(registry), "query_terminations_total", outcome="stopped") == 1
+    for n in range(3):
+        tell(exporter, fleet, life.started(), now=NOW + 100 + n)
+    for n in range(5):
+        look_at(exporter, fleet, life, NOW + 163 + n)
+    assert value(samples_of(registry), "query_terminations_total", outcome="unknown") == 3
+    assert value(samples_of(registry), "query_active") == 1
+
+
 def test_error_classes_are_bounded():
     """Twenty, then `other`."""
     exporter, fleet, registry = exporter_alone()
@@ -204,6 +224,37 @@ def test_failed_query_keeps_the_series_that_page_and_its_settings():
     assert value(samples_of(registry), "batches_total", data="true") == 1
 
 
+@pytest.mark.parametrize("first", ["started", "progress"])
+def test_counters_are_there_again_when_a_failed_query_starts(first):
+    """From 0 on, as at the very first start, also where the Started event was lost."""
+    exporter, fleet, registry = exporter_alone(grace_seconds=0)
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
+    wait_until(exporter, NOW + 1)
+    exporter.observe(fleet.queries[life.query_id])
+    started = life.started()
+    tell(exporter, fleet, started if first == "started" else life.progress())
+    samples = samples_of(registry)
+    assert value(samples, "batches_replayed_total") == 0
+    assert value(samples, "batches_total", data="false") == 0
+    for outcome in ("stopped", "failed", "unknown"):
+        assert value(samples, "query_terminations_total", outcome=outcome) == 0
+
+
+def test_gauges_of_other_code_go_with_its_run():
+    """A run without watermark or observe() must not show those of the run before."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    times = {"watermark": "2026-11-16T00:00:00.000Z", "max": "2026-11-16T00:00:01.000Z"}
+    tell(exporter, fleet, life.started())
+    tell(exporter, fleet, life.progress(eventTime=times, observedMetrics={"o": {"field": 7}}))
+    tell(exporter, fleet, life.progress())
+    names = ("watermark_timestamp_seconds", "event_time_max_timestamp_seconds", "observed")
+    assert all(value(samples_of(registry), name) for name in names)
+    tell(exporter, fleet, life.terminated(), life.started(), life.progress())
+    assert not any(value(samples_of(registry), name) for name in names)
+
+
 def test_owner_and_version_are_on_the_info_series():
     """The application's settings hold unless the query has its own."""
     exporter, fleet, registry = exporter_alone(
@@ -247,6 +298,76 @@ def test_new_checkpoint_under_an_old_name_is_counted():
     assert value(samples_of(registry), "checkpoint_resets_total") == 1
 
 
+def test_idle_query_is_fresh_although_it_was_restarted_often():
+    """Three deploys make its verdict `restarting`; that nothing came since ages no output."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    for _ in range(3):
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+    tell(exporter, fleet, life.started(), life.idle())
+    wait_until(exporter, NOW + 290)
+    samples = samples_of(registry)
+    assert value(samples, "query_state", state="restarting") == 1
+    assert value(samples, "freshness_lag_seconds") == 0
+    wait_until(exporter, NOW + 310)
+    samples = samples_of(registry)
+    assert value(samples, "query_state", state="stalled") == 1
+    assert value(samples, "freshness_lag_seconds") > 300
+
+
+def test_batch_after_a_quiet_night_is_as_old_as_its_data():
+    """Until the last idle event all was read; what the batch works at came after it."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    morning = NOW + 9 * 3600
+    tell(exporter, fleet, life.idle(), now=morning)
+    look_at(exporter, fleet, life, morning + 60)
+    wait_until(exporter, morning + 60)
+    samples = samples_of(registry)
+    assert value(samples, "query_state", state="running") == 1
+    assert value(samples, "freshness_lag_seconds") == 60
+
+
+def test_restarted_query_that_waits_for_data_is_fresh():
+    """Its status says so before any idle event does."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress(), life.terminated(), life.started())
+    assert value(samples_of(registry), "freshness_lag_seconds") > 0
+    waits = {"trigger_active": False, "data_available": False, "phase": "waiting_for_data"}
+    look_at(exporter, fleet, life, NOW, **waits)
+    assert value(samples_of(registry), "query_state", state="starting") == 1
+    assert value(samples_of(registry), "freshness_lag_seconds") == 0
+
+
+def test_old_look_is_not_shown_as_the_present():
+    """A JVM too sick to be looked at does not rest between batches: what it does is unknown."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    look_at(exporter, fleet, life, NOW - 30)
+    look_at(exporter, fleet, life, NOW)
+    assert value(samples_of(registry), "inflight_batch_seconds") == 30
+    wait_until(exporter, NOW + 61)
+    samples = samples_of(registry)
+    for name in ("inflight_batch_seconds", "query_trigger_active", "query_data_available"):
+        assert value(samples, name) is None, name
+
+
+def test_longest_batch_is_one_of_the_last_hour():
+    """Absent before the first batch, and again an hour after the last: 0 would be a length."""
+    exporter, fleet, registry = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started())
+    assert value(samples_of(registry), "batch_duration_max_seconds") is None
+    tell(exporter, fleet, life.progress(durationMs={"triggerExecution": 1_800_000}))
+    wait_until(exporter, NOW + 3500)
+    assert value(samples_of(registry), "batch_duration_max_seconds") == 1800
+    wait_until(exporter, NOW + 3700)
+    assert value(samples_of(registry), "batch_duration_max_seconds") is None
+
+
 def test_names_in_the_checkpoint_become_series():
     """Planned, committed, and what is wrong between them."""
     exporter, fleet, registry = exporter_alone()
@@ -280,6 +401,23 @@ def test_two_live_queries_on_one_checkpoint_are_told():
     samples = samples_of(registry)
     shared = [value(samples, "checkpoint_shared", query=name) for name in "abc"]
     assert shared == [1, 1, 0]
+
+
+def test_long_checkpoints_that_differ_at_their_end_are_two():
+    """Only the label is cut, and it still tells them apart."""
+    exporter, fleet, registry = exporter_alone()
+    for name in "ab":
+        life = Life(name)
+        tell(exporter, fleet, life.started())
+        place = f"s3://lake/{'deep/' * 50}{name}"
+        details = Details(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
+        exporter.observe(fleet.learn(details, NOW))
+    samples = samples_of(registry)
+    assert [value(samples, "checkpoint_shared", query=name) for name in "ab"] == [0, 0]
+    infos = [dict(labels) for name, labels in samples if name == "streamgauge_query_info"]
+    shown = {info["checkpoint"] for info in infos}
+    assert len(shown) == 2
+    assert all(len(place) <= 200 for place in shown)
 
 
 def test_batch_id_that_goes_backwards_is_a_finding():

@@ -82,6 +82,25 @@ def test_start_may_overtake_the_end_of_the_run_before():
     assert query.last_end.outcome == "failed"
 
 
+def test_overtaken_run_whose_end_never_comes_is_known_to_have_ended():
+    """Once the word of it is too late; a loop of them leaves nothing behind."""
+    fleet = Fleet()
+    life = Life()
+    for n in range(3):
+        _handle(fleet, life.started(), now=100.0 + n)
+    overtaken = life.terminated("java.lang.Error: x")
+    _handle(fleet, life.started(), now=110.0)
+    fleet.look(_sighting(life, at=150.0))
+    assert _only(fleet).last_end is None
+    for n in range(3):
+        fleet.look(_sighting(life, at=171.0 + n))
+    query = _only(fleet)
+    assert query.live
+    assert (query.last_end.outcome, query.last_end.at) == ("unknown", 110.0)
+    assert fleet._unended == {}
+    assert _handle(fleet, overtaken) == [None]
+
+
 def test_missed_batches_are_counted():
     """A hole in the batch ids is an event that never came."""
     fleet = Fleet()
@@ -214,6 +233,17 @@ def test_budget_learns_from_gaps_where_the_trigger_is_unknown():
     assert _only(fleet).silence_budget > 600.0
 
 
+def test_longest_gap_outlives_restarts():
+    """What was learned of an unknown trigger holds for the next runs, whatever their number."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), now=0.0)
+    _handle(fleet, life.progress(), now=3600.0)
+    for n in range(20):
+        _handle(fleet, life.terminated(), life.started(), life.progress(), now=3600.0 + n)
+    assert _only(fleet).silence_budget > 3 * 3600.0
+
+
 def test_memory_of_a_long_life_is_bounded():
     """A million batches leave as much as a thousand."""
     fleet = Fleet()
@@ -228,12 +258,15 @@ def test_memory_of_a_long_life_is_bounded():
 
 
 def test_thousand_restarts_leave_one_record():
-    """Starts are remembered for an hour, at most sixty of them."""
+    """Starts are remembered for an hour, each of them: a loop is as bad as it is."""
     fleet = Fleet()
     life = Life()
     for n in range(1000):
-        _handle(fleet, life.started(), life.terminated("E: x"), now=float(n))
+        started = life.started(f"2026-11-16T00:{n // 60:02}:{n % 60:02}.000Z")
+        _handle(fleet, started, life.terminated("E: x"), now=1_794_787_200.0 + n)
     assert len(fleet.queries) == 1
-    assert len(_only(fleet).starts) == 60
+    assert len(_only(fleet).starts) == 1000
+    _handle(fleet, life.started(), now=1_794_787_200.0 + 3700)
+    assert len(_only(fleet).starts) < 1000
     assert len(fleet._runs) < 100
     assert len(fleet._ended) <= 256

@@ -122,6 +122,13 @@ def _between_long_triggers():
     return story
 
 
+def _between_long_triggers_over_connect():
+    story = Story("unknown", None).start().batch()
+    for _ in range(600):
+        story.waiting(phase="waiting_for_trigger", data=True)
+    return story
+
+
 def _long_batch():
     story = Story().start().batch()
     for _ in range(50):
@@ -289,6 +296,7 @@ TABLE = [
     (_waiting_for_data, "idle", "waiting for data"),
     (_idle_without_heartbeat, "idle", "waiting for data"),
     (_between_long_triggers, "idle", "next trigger"),
+    (_between_long_triggers_over_connect, "idle", "next trigger"),
     (_long_batch, "running", "has run for"),
     (_slow_batch_with_tasks, "running", "199 tasks done"),
     (_hung_batch, "stalled", "no task finished for"),
@@ -347,6 +355,13 @@ def test_stalled_not_a_second_before_the_budget():
     assert story.verdict().state == "stalled"
 
 
+def test_batch_that_can_be_looked_at_no_more_is_not_idle():
+    """Its trigger was at work when the JVM last answered."""
+    story = Story(trigger_seconds=10.0).start().batch().look()
+    story.now += 100
+    assert story.verdict().state == "running"
+
+
 def test_recovered_query_is_not_stalled():
     """The first batch after a hang clears it."""
     story = _hung_batch()
@@ -370,6 +385,27 @@ def test_real_time_query_that_hangs_is_stalled():
     story = Story("real_time", 300.0).start().batch()
     for _ in range(200):
         story.look(after=5)
+    assert story.verdict().state == "stalled"
+
+
+def test_wait_for_a_trigger_is_never_stalled_where_the_interval_is_unknown():
+    """Not while it lasts, not in the batch that ends it, and not after the next restart."""
+    story = Story("unknown", None)
+    for _ in range(2):
+        story.start().batch()
+        for _ in range(300):
+            story.waiting(phase="waiting_for_trigger", data=True)
+            assert story.verdict().state in {"running", "idle"}
+        for _ in range(100):
+            assert story.look().verdict().state == "running"
+        story.batch().end()
+
+
+def test_triggers_without_events_are_stalled_where_the_interval_is_unknown():
+    """A wait that was seen to end and brought no event is silence."""
+    story = Story("unknown", None).start().batch()
+    for _ in range(35):
+        story.look().waiting(phase="waiting_for_trigger")
     assert story.verdict().state == "stalled"
 
 

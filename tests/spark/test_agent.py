@@ -179,10 +179,14 @@ def test_hung_batch_is_seen_while_it_hangs(listen, rows):
 
 @pytest.mark.usefixtures("brisk")
 def test_slow_batch_is_not_a_hung_one(listen, rows, spark):
-    """Tasks that finish one after the other keep a long batch from being called stalled."""
+    """Tasks that finish one after the other keep a long batch from being called stalled.
+
+    Also where the user's code describes its jobs, which takes the number of the batch from them.
+    """
     enough = threading.Event()
 
     def write(_, batch_id):
+        spark.sparkContext.setJobDescription("merge")
         while batch_id == 1 and not enough.is_set():
             spark.sparkContext.parallelize(range(4), 4).foreach(lambda _: time.sleep(0.5))
 

@@ -1,0 +1,120 @@
+"""What the classic driver makes of Spark's answers; the JVM is played."""
+
+from datetime import datetime, timezone
+from types import SimpleNamespace
+
+import pytest
+from stage import Life
+
+from streamgauge.listener import driver
+from streamgauge.listener.decoder import decode
+from streamgauge.listener.driver import BatchJobs, ClassicDriver
+from streamgauge.listener.fleet import Fleet
+
+
+class Option:
+    """Scala's."""
+
+    def __init__(self, content):
+        self._content = content
+
+    def isDefined(self):  # noqa: N802
+        return self._content is not None
+
+    def get(self):
+        assert self._content is not None, "None.get"
+        return self._content
+
+
+def _job(description, submitted):
+    """A job with one task that is done and one that runs."""
+    at = datetime.fromtimestamp(submitted, timezone.utc)
+    time = SimpleNamespace(getTime=lambda: at.timestamp() * 1000)
+    return SimpleNamespace(
+        description=lambda: Option(description),
+        submissionTime=lambda: Option(time),
+        status=lambda: SimpleNamespace(toString=lambda: "RUNNING"),
+        numActiveTasks=lambda: 1,
+        numCompletedTasks=lambda: 1,
+        numFailedTasks=lambda: 0,
+    )
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """How many tasks of batch 7, whose trigger began at 100, are done in these jobs."""
+
+    def look(*jobs):
+        spark = SimpleNamespace(
+            statusTracker=lambda: SimpleNamespace(
+                getJobIdsForGroup=lambda _: list(range(len(jobs)))
+            ),
+            statusStore=lambda: SimpleNamespace(job=lambda number: jobs[number]),
+        )
+        jvm = SimpleNamespace()
+        jvm.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
+        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=jvm)
+        monkeypatch.setattr(driver, "_context", lambda: context)
+        found = BatchJobs(7, 100.0)
+        found.look("run")
+        return found.tasks().completed
+
+    return look
+
+
+def test_jobs_of_the_batch_are_those_that_name_it(count):
+    """Those of the batch before are not counted."""
+    assert count(_job("batch = 6", 101.0), _job("batch = 7", 101.0), _job("batch = 7", 102.0)) == 2
+
+
+@pytest.mark.parametrize("description", ["merge", None])
+def test_jobs_with_a_description_of_the_users_are_counted(count, description):
+    """`setJobDescription` in foreachBatch must not make a slow batch look hung."""
+    jobs = [_job("batch = 7", 101.0), _job(description, 102.0), _job("batch = 7", 103.0)]
+    assert count(*jobs) == 3
+    assert count(_job(description, 99.0), *jobs) == 3
+
+
+def test_path_of_a_checkpoint_is_kept_whole(monkeypatch):
+    """Masked, but not cut: two that differ at their end are not one."""
+    monkeypatch.setattr(driver, "_context", lambda: SimpleNamespace(applicationId="app"))
+    place = f"s3://lake/{'deep/' * 50}a"
+    execution = SimpleNamespace(
+        resolvedCheckpointRoot=lambda: f"{place}?token=hunter2", name=lambda: None
+    )
+    details = driver._details(execution, "query", "run")
+    assert details.checkpoint == f"{place}?token=***"
+
+
+class Failure:
+    """A JVM's exception, as far as it has an error class."""
+
+    def __init__(self, **classes):
+        self._classes = classes
+
+    def __getattr__(self, name):
+        return lambda: self._classes[name]  # as Py4J's: it has every method until it is called
+
+    def toString(self):  # noqa: N802
+        return "org.apache.spark.SparkException: [DIVIDE_BY_ZERO] password=hunter2"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ({"getCondition": "DIVIDE_BY_ZERO", "getErrorClass": None}, "DIVIDE_BY_ZERO"),
+        ({"getErrorClass": "DIVIDE_BY_ZERO"}, "DIVIDE_BY_ZERO"),
+        ({}, "SparkException"),
+    ],
+)
+def test_failure_without_an_event_has_the_class_that_the_event_would_have(classes, expected):
+    """One failure has one label, however it was heard of."""
+    exception = SimpleNamespace(cause=lambda: Failure(**classes))
+    execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
+    life = Life()
+    query = Fleet().handle(decode(life.started()), 0.0)
+    looks = ClassicDriver(list)
+    looks._executions[life.run_id] = execution
+    gone = [looks.sight(query) for _ in range(3)][-1]
+    assert gone.error_class == expected
+    assert "hunter2" not in gone.exception
