@@ -133,4 +133,4 @@ release-notes: setup  ## the changelog's section of TAG=v1.2.3, if the tag, the 
 	$(BIN)/python scripts/release_notes.py "$$TAG" > artifacts/release-notes.md
 
 clean:  ## remove what setup brought
-	rm -rf .venv .venv-* .programs
+	rm -rf .venv .venv-* .programs grafana/preview/node_modules tests/dashboards/schema/node_modules
