@@ -4,6 +4,8 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/.programs/bin:$(PATH)
 # Spark finds Java on the PATH; a JAVA_HOME that it can't use would win over that.
 unexport JAVA_HOME SPARK_HOME
+# The shell reads it from there: a tag may hold what a shell would run.
+export TAG
 # Tests wait more than they work: two at a time, each file by one process, with a Spark of its own.
 TWO := --numprocesses 2 --dist loadfile
 LINES ?= 3.5 4.0 4.1 4.2 4.3
@@ -128,7 +130,7 @@ sbom: wheel  ## what an installed agent consists of, at the versions of the lock
 
 release-notes: setup  ## the changelog's section of TAG=v1.2.3, if the tag, the version and the changelog agree
 	@mkdir -p artifacts
-	$(BIN)/python scripts/release_notes.py "$(TAG)" > artifacts/release-notes.md
+	$(BIN)/python scripts/release_notes.py "$$TAG" > artifacts/release-notes.md
 
 clean:  ## remove what setup brought
-	rm -rf .venv .venv-* .programs
+	rm -rf .venv .venv-* .programs grafana/preview/node_modules tests/dashboards/schema/node_modules

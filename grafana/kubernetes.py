@@ -1,6 +1,7 @@
 """`streamgauge export kubernetes`: what a cluster needs to scrape, judge and show its drivers.
 
-A PodMonitor and a PrometheusRule for the Prometheus operator, and the dashboards as ConfigMaps for Grafana's sidecar.
+A PodMonitor and a PrometheusRule for the Prometheus operator, the dashboards as ConfigMaps for Grafana's sidecar, and,
+if asked for, what keeps others out: TLS and a password in the PodMonitor, a NetworkPolicy for each namespace.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FINE, COULD_NOT_LOOK = 0, 2
 _HEADER = "# Written by `streamgauge export kubernetes`.\n"
+_DRIVERS = {"matchLabels": {"spark-role": "driver"}}
 _LABEL = re.compile(r"([\w./-]+)=([\w.-]*)")
 
 
@@ -49,6 +51,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what your Prometheus selects by, such as release=prometheus",
     )
     exporter.add_argument("--metrics-port", type=int, default=9465, metavar="PORT")
+    closed = exporter.add_argument_group("who may look")
+    closed.add_argument(
+        "--tls-secret",
+        metavar="NAME",
+        help="drivers serve TLS; its ca.crt, in --namespace, tells whom to trust",
+    )
+    closed.add_argument(
+        "--tls-server-name",
+        default="streamgauge",
+        metavar="NAME",
+        help="the name in the drivers' certificate: a pod's address can't be (%(default)s)",
+    )
+    closed.add_argument(
+        "--basic-auth-secret",
+        metavar="NAME",
+        help="drivers want its username and password; only with --tls-secret",
+    )
+    closed.add_argument(
+        "--allow-from",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="write a NetworkPolicy for each --watch: executors, and the metrics port from here",
+    )
     rules_commands.add_choices(exporter)
     dashboards_commands.add_choices(exporter)
     exporter.set_defaults(run=run_export)
@@ -60,10 +86,16 @@ def run_export(args: argparse.Namespace) -> int:
         labels = _labels(args.label)
         rules = rules_commands.chosen(args)
         files = {
-            "streamgauge.podmonitor.yml": [pod_monitor(args.metrics_port, args.watch)],
+            "streamgauge.podmonitor.yml": [
+                pod_monitor(args.metrics_port, args.watch, _credentials(args))
+            ],
             KUBERNETES_FILE: [kubernetes_rule(rules)],
             "streamgauge-dashboards.yml": config_maps(dashboards_commands.chosen(args)),
         }
+        if args.allow_from:
+            files["streamgauge.networkpolicy.yml"] = network_policies(
+                args.metrics_port, args.watch, args.allow_from
+            )
         args.directory.mkdir(parents=True, exist_ok=True)
         for name, resources in files.items():
             for resource in resources:
@@ -78,8 +110,10 @@ def run_export(args: argparse.Namespace) -> int:
     return FINE
 
 
-def pod_monitor(port: int, namespaces: list[str]) -> dict[str, Any]:
-    """Scrapes every pod that Spark calls a driver.
+def pod_monitor(
+    port: int, namespaces: list[str], credentials: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Scrapes every pod that Spark calls a driver, with the credentials that its endpoint wants.
 
     A pod offers its declared ports alone, and Spark declares its own: the one that every driver has is found, and
     its number replaced, so that no pod template is needed.
@@ -103,21 +137,67 @@ def pod_monitor(port: int, namespaces: list[str]) -> dict[str, Any]:
             },
             {"sourceLabels": ["__meta_kubernetes_pod_name"], "targetLabel": "instance"},
         ],
+        **(credentials or {}),
     }
     chosen = {"matchNames": namespaces} if namespaces else {"any": True}
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PodMonitor",
-        "metadata": {
-            "name": "streamgauge",
-            "labels": {"app.kubernetes.io/name": "streamgauge"},
-        },
+        "metadata": _metadata(),
         "spec": {
-            "selector": {"matchLabels": {"spark-role": "driver"}},
+            "selector": _DRIVERS,
             "namespaceSelector": chosen,
             "podMetricsEndpoints": [endpoint],
         },
     }
+
+
+def network_policies(port: int, namespaces: list[str], allowed: list[str]) -> list[dict[str, Any]]:
+    """For each namespace: its drivers are reached by their executors, and on one port by the allowed namespaces."""
+    if not namespaces:
+        raise ValueError("--allow-from needs --watch: a NetworkPolicy belongs to one namespace")
+    lookers = [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+        for name in allowed
+    ]
+    return [
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {**_metadata(), "namespace": namespace},
+            "spec": {
+                "podSelector": _DRIVERS,
+                "policyTypes": ["Ingress"],
+                "ingress": [
+                    {"from": [{"podSelector": {"matchLabels": {"spark-role": "executor"}}}]},
+                    {"from": lookers, "ports": [{"port": port, "protocol": "TCP"}]},
+                ],
+            },
+        }
+        for namespace in namespaces
+    ]
+
+
+def _credentials(args: argparse.Namespace) -> dict[str, Any]:
+    """What a PodMonitor's endpoint says of TLS and passwords; they lie in secrets beside it."""
+    if args.basic_auth_secret and not args.tls_secret:
+        raise ValueError(
+            "--basic-auth-secret needs --tls-secret: the agent takes a password over TLS alone"
+        )
+    found: dict[str, Any] = {}
+    if args.tls_secret:
+        authority = {"secret": {"name": args.tls_secret, "key": "ca.crt"}}
+        found["scheme"] = "https"
+        found["tlsConfig"] = {"ca": authority, "serverName": args.tls_server_name}
+    if args.basic_auth_secret:
+        found["basicAuth"] = {
+            key: {"name": args.basic_auth_secret, "key": key} for key in ("username", "password")
+        }
+    return found
+
+
+def _metadata() -> dict[str, Any]:
+    return {"name": "streamgauge", "labels": {"app.kubernetes.io/name": "streamgauge"}}
 
 
 def _labels(words: list[str]) -> dict[str, str]:
@@ -132,4 +212,4 @@ def _place(resource: dict[str, Any], namespace: str | None, labels: dict[str, st
     metadata = resource["metadata"]
     metadata["labels"] = {**metadata["labels"], **labels}
     if namespace:
-        metadata["namespace"] = namespace
+        metadata.setdefault("namespace", namespace)

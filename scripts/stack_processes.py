@@ -11,14 +11,16 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from stack_services import LOGS, STACK, Service, base_environment
 
 RECORD = STACK / "processes.json"
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PROC = Path("/proc")
+_SECONDS_FIRST = 60
 
 
 @dataclass(frozen=True)
@@ -56,21 +58,47 @@ def _names_our_folder(pid: int) -> bool:
 
 
 def start(service: Service) -> Running:
-    """Start a service, with its log, and remember it; it outlives this process."""
+    """Start a service, with its log, and remember it; it outlives this process.
+
+    Raises OSError where there is no such program, and SubprocessError when what is run first fails.
+    """
     folder = STACK / service.name
     folder.mkdir(parents=True, exist_ok=True)
     given = {**base_environment(), **service.settings}
     with (LOGS / f"{service.name}.log").open("ab") as log:
         told = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
         if service.first:
-            subprocess.run(service.first, **told, cwd=folder, env=given, timeout=60, check=False)
-        process = subprocess.Popen(
-            service.command, **told, cwd=folder, env=given, start_new_session=True
-        )
-    seen = _look(process.pid)
-    made = Running(service.name, process.pid, seen.started if seen else -1)
-    _write([*remembered(), made])
+            subprocess.run(
+                service.first, **told, cwd=folder, env=given, timeout=_SECONDS_FIRST, check=True
+            )
+        with _undisturbed():
+            process = subprocess.Popen(
+                service.command, **told, cwd=folder, env=given, start_new_session=True
+            )
+            seen = _look(process.pid)
+            made = Running(service.name, process.pid, seen.started if seen else -1)
+            _write([*remembered(), made])
     return made
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold interrupts back, so that no process is started and not remembered; they come after it.
+
+    By handlers, which end with exec; a blocked signal would stay blocked in the service.
+    """
+    came: list[int] = []
+    kept = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    for number, handler in kept.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 def remembered() -> list[Running]:

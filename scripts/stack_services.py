@@ -21,6 +21,7 @@ LOGS = STACK / "logs"
 WORK = STACK / "work"
 FAULTS = STACK / "faults"
 TEMPORARY = STACK / "tmp"
+HOME = STACK / "home"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))["services"]
 # Where things lie in the containers, and here.
 _PLACES = {
@@ -36,6 +37,7 @@ _PLACES = {
 _PLACE = re.compile(rf"(?<![\w.:/])({'|'.join(map(re.escape, _PLACES))})(?!\w)")
 _JAVA = (
     *(f"-Djava.io.tmpdir={TEMPORARY}", "-XX:-UsePerfData"),  # else /tmp has its files
+    f"-Duser.home={HOME}",  # else the one in the machine's list of users
     *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
 )
 
@@ -70,12 +72,13 @@ def settings(name: str) -> dict[str, str]:
 
 
 def base_environment() -> dict[str, str]:
-    """What every service gets: our programs, our folder for temporary files, nothing of a person's settings."""
-    kept = ("HOME", "LANG", "LC_ALL", "TZ", "USER")
+    """What every service gets: our programs, our folders for what it writes, nothing of a person's settings."""
+    kept = ("LANG", "LC_ALL", "TZ", "USER")
     path = (environment("4.3") / "bin", PROGRAMS / "bin", os.environ["PATH"])
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
         "PATH": os.pathsep.join(map(str, path)),
+        "HOME": str(HOME),
         "TMPDIR": str(TEMPORARY),
         "JAVA_TOOL_OPTIONS": shlex.join(_JAVA),
         "SPARK_LOCAL_DIRS": str(TEMPORARY),

@@ -26,7 +26,7 @@ DOCKER = ROOT / "docker"
 TOOLS = Path(sys.executable).parent
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
-WITHOUT_CHECK = {"collector", "jaeger", "boards"}  # two without a shell, one that ends
+WITHOUT_CHECK = {"collector", "boards"}  # one without a shell, one that ends
 
 
 def run(*command):

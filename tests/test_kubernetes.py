@@ -64,11 +64,56 @@ def test_choices_reach_the_files(tmp_path):
     assert "namespace" not in resources["PodMonitor"]["metadata"]
 
 
-@pytest.mark.parametrize("words", [("--label", "release"), ("--set", "nonsense=1")])
-def test_wrong_choice_is_said(tmp_path, capsys, words):
+def test_closed_drivers_are_scraped_with_their_credentials(tmp_path):
+    """TLS with a name that a pod's certificate can have, and a password, both from secrets; none unless asked for."""
+    words = ["--tls-secret", "streams-ca", "--basic-auth-secret", "streams-login"]
+    (monitor,) = (one for one in export(tmp_path, *words) if one["kind"] == "PodMonitor")
+    validate(monitor)
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "streams-ca", "key": "ca.crt"}},
+        "serverName": "streamgauge",
+    }
+    assert endpoint["basicAuth"] == {
+        "username": {"name": "streams-login", "key": "username"},
+        "password": {"name": "streams-login", "key": "password"},
+    }
+    (plain,) = pod_monitor(9465, [])["spec"]["podMetricsEndpoints"]
+    assert not {"scheme", "tlsConfig", "basicAuth"} & set(plain)
+
+
+def test_policies_let_executors_and_prometheus_in(tmp_path):
+    """One for each namespace with drivers, in that namespace; the port is the one that is scraped."""
+    words = ["--namespace", "monitoring", "--allow-from", "monitoring", "--metrics-port", "9500"]
+    resources = export(tmp_path, *words, "--watch", "streams", "--watch", "batch")
+    policies = [one for one in resources if one["kind"] == "NetworkPolicy"]
+    assert [one["metadata"]["namespace"] for one in policies] == ["streams", "batch"]
+    for one in policies:
+        validate(one)
+        assert one["spec"]["podSelector"] == {"matchLabels": {"spark-role": "driver"}}
+        executors, prometheus = one["spec"]["ingress"]
+        assert executors == {"from": [{"podSelector": {"matchLabels": {"spark-role": "executor"}}}]}
+        (source,) = prometheus["from"]
+        assert source["namespaceSelector"]["matchLabels"] == {
+            "kubernetes.io/metadata.name": "monitoring"
+        }
+        assert prometheus["ports"] == [{"port": 9500, "protocol": "TCP"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--label", "release"], "release"),
+        (["--set", "nonsense=1"], "nonsense"),
+        (["--basic-auth-secret", "login"], "--tls-secret"),
+        (["--allow-from", "monitoring"], "--watch"),
+    ],
+)
+def test_wrong_choice_is_said(tmp_path, capsys, words, said):
     """Status 2, and what was wrong."""
     assert main(["export", "kubernetes", str(tmp_path), *words]) == 2
-    assert words[1].partition("=")[0] in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_names_are_those_that_spark_gives_its_pods():

@@ -1,5 +1,6 @@
 """What `make stack` does with processes, ports and a service that fails; with small programs in its place."""
 
+import dataclasses
 import os
 import re
 import signal
@@ -31,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     """A stack in a folder of the test's; whatever it starts is ended."""
     real = stack_services.STACK
     for module in (stack, stack_processes, stack_services):
-        for name in ("STACK", "LOGS", "WORK", "FAULTS", "TEMPORARY", "RECORD"):
+        for name in ("STACK", "LOGS", "WORK", "FAULTS", "TEMPORARY", "HOME", "RECORD"):
             if hasattr(module, name):
                 place = getattr(module, name).relative_to(real)
                 monkeypatch.setattr(module, name, tmp_path / "stack" / place)
@@ -144,6 +145,58 @@ def test_interrupted_up_ends_what_it_started(play, monkeypatch):
     assert stack.up() == 130
     assert not members(started[0])
     assert not is_alive(started[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_between_start_and_record_loses_nothing(play, monkeypatch, number):
+    """A signal that comes before the process is remembered waits until it is."""
+    play(server())
+    look, started = stack_processes._look, []
+
+    def interrupted(pid):
+        if not started:
+            started.append(pid)
+            signal.raise_signal(number)
+        return look(pid)
+
+    monkeypatch.setattr(stack_processes, "_look", interrupted)
+    assert stack.up() == 130
+    assert not [pid for pid in started if _runs(pid)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"first": [sys.executable, "-c", "raise SystemExit('no disk')"]}, "| no disk"),
+        ({"first": ["./nowhere"]}, "can't be started: "),
+        ({"command": ["./nowhere"]}, "can't be started: "),
+    ],
+)
+def test_service_that_can_not_be_started_is_told(folder, play, capsys, changes, why):
+    """A step before it that fails, or a program that isn't there, is one sentence and no traceback."""
+    play(server("good"), dataclasses.replace(server("bad"), **changes))
+    assert stack.up() == 1
+    said = capsys.readouterr().out
+    assert re.search(r"stack: .*\bbad\b", said)
+    assert why in said
+    assert [place.name for place in folder.iterdir()] == ["logs"]
+
+
+def test_step_that_takes_too_long_is_told(play, monkeypatch, capsys):
+    """Its deadline ends it, and the sentence names the service."""
+    play(dataclasses.replace(server("slow"), first=["sleep", "600"]))
+    monkeypatch.setattr(stack_processes, "_SECONDS_FIRST", 0.2)
+    assert stack.up() == 1
+    assert "the step before slow failed" in capsys.readouterr().out
+
+
+def test_services_write_into_the_stacks_folder():
+    """Home and temporary files, of Java's too, which asks the machine's list of users."""
+    given = stack_services.base_environment()
+    assert Path(given["HOME"]).parent == Path(given["TMPDIR"]).parent == stack_services.STACK
+    for name in ("user.home", "java.io.tmpdir"):
+        (place,) = re.findall(rf"-D{name}=(\S+)", given["JAVA_TOOL_OPTIONS"])
+        assert Path(place).parent == stack_services.STACK
 
 
 def test_id_that_was_given_away_is_left_alone():
