@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, field
 from opentelemetry.trace import SpanContext
 
 from streamgauge.listener.events import Event, Idle, Progress, Started, Terminated
@@ -57,8 +57,7 @@ class _Run(Traced):
     pending: bool = False  # its start is told, but not yet written
     start: SpanContext | None = None  # only what was sampled
     previous: SpanContext | None = None
-    overdue: int | None = None  # the batch of which a span `running` was written
-    overdue_since: float | None = None  # its start, until its own span is written
+    overdue: dict[int, float] = field(default_factory=dict)  # told of by `running` alone; starts
 
 
 class _Written(Struct, frozen=True):
@@ -179,10 +178,9 @@ class TraceExporter(Exporter):
         run = self._run(event.run_id, query)
         self._write_start(run, query, event.run_id, event.ended_at, first=event)
         attributes = describe_batch(event, query, self._delta.find(event))
-        if run.overdue == event.batch_id:
+        if run.overdue.pop(event.batch_id, None) is not None:
             attributes[OVERDUE] = True
-            run.overdue_since = None
-        self._write_overdue(run, query, event.run_id, event.at, "unknown")
+        self._write_overdue(run, query, event.run_id, event.at, "unknown", before=event.batch_id)
         key = (event.run_id, event.batch_id)
         record = SpanRecord(
             name=_name("batch", query),
@@ -246,9 +244,8 @@ class TraceExporter(Exporter):
         attributes[ERROR_TYPE] = failure.error_type
         if estimated:
             attributes[f"{PREFIX}batch.start_estimated"] = True
-        if run.overdue == batch_id:
+        if run.overdue.pop(int(batch_id), None) is not None:
             attributes[OVERDUE] = True
-            run.overdue_since = None
         record = SpanRecord(
             name=_name("batch", query),
             part=BATCH,
@@ -297,10 +294,11 @@ class TraceExporter(Exporter):
             return
         age = look.at - max(since, query.started_at or since)
         batch_id = look.batch_id if look.batch_id is not None else _next(run)
-        if age <= query.silence_budget or batch_id is None or run.overdue == batch_id:
+        if age <= query.silence_budget or batch_id is None or batch_id in run.overdue:
             return
-        self._write_overdue(run, query, query.run_id, since, "unknown")
-        run.overdue, run.overdue_since = batch_id, since
+        if run.last is not None and batch_id <= run.last.batch_id:
+            return  # its end was quicker than the look
+        run.overdue[batch_id] = since
         record = SpanRecord(
             name=RUNNING,
             part=RUNNING,
@@ -313,22 +311,30 @@ class TraceExporter(Exporter):
         self._remember(key, self.pipeline.context_of(key, name, record.start, known), sampled=False)
         self.pipeline.write_below(key, record, name)
 
-    def _write_overdue(self, run: _Run, query: Query, run_id: str, at: float, outcome: str) -> None:
-        """Write the root that a span `running` is below, when no event of its batch will come."""
-        since, run.overdue_since = run.overdue_since, None
-        if since is None or run.overdue is None:
-            return
-        attributes = describe_root(query, run_id, run.overdue)
-        attributes |= {OVERDUE: True, f"{PREFIX}batch.outcome": outcome}
-        record = SpanRecord(
-            name=_name("batch", query),
-            part=BATCH,
-            start=_ns(min(since, at)),
-            end=_ns(at),
-            attributes=attributes,
-            links=_links(previous_batch=run.previous, start=run.start),
-        )
-        self.pipeline.write((run_id, run.overdue), record)
+    def _write_overdue(
+        self,
+        run: _Run,
+        query: Query,
+        run_id: str,
+        at: float,
+        outcome: str,
+        *,
+        before: float = float("inf"),
+    ) -> None:
+        """Write the roots that spans `running` are below, when no event of theirs will come."""
+        for batch_id in [number for number in run.overdue if number < before]:
+            start = min(run.overdue.pop(batch_id), at)
+            attributes = describe_root(query, run_id, batch_id)
+            attributes |= {OVERDUE: True, f"{PREFIX}batch.outcome": outcome}
+            record = SpanRecord(
+                name=_name("batch", query),
+                part=BATCH,
+                start=_ns(start),
+                end=_ns(at),
+                attributes=attributes,
+                links=_links(previous_batch=run.previous, start=run.start),
+            )
+            self.pipeline.write((run_id, batch_id), record)
 
     # ---- bookkeeping -----------------------------------------------------------------------
 

@@ -413,6 +413,25 @@ def test_hung_batch_whose_event_was_lost_has_a_root():
     assert _said(_root_of_running(stage), "batch.outcome") == {"batch.outcome": "unknown"}
 
 
+def test_hung_batch_whose_event_comes_late_has_one_root():
+    """A look already saw the next batch; the event of this one was still on its way."""
+    stage = Stage()
+    stage.start()
+    stage.batch()
+    began = stage.now + 1.0
+    stage.look(after=400.0, batch_id=1)
+    stage.look(after=400.0, batch_id=1)
+    stage.look(after=1.0, batch_id=2)
+    stage.batch(after=began - stage.now, seconds=800.0)
+    stage.look(after=1.0, batch_id=1, trigger_started_at=began)
+    stage.end()
+    spans = stage.spans()
+    assert [span.attributes[f"{P}batch.id"] for span in spans if span.name == "running"] == [1, 2]
+    roots = [span for span in spans if span.name == "batch orders"]
+    assert [span.attributes[f"{P}batch.id"] for span in roots] == [0, 1, 2]
+    assert f"{P}batch.outcome" not in roots[1].attributes
+
+
 def test_hung_batch_that_fails_has_one_root():
     """The failure is on it."""
     stage = Stage()
