@@ -1,4 +1,4 @@
-"""Where Spark's threads leave what they bring: bounded, and putting never waits.
+"""Where Spark's threads leave what they bring: bounded in number and in size, and putting never waits.
 
 Only the oldest *progress* of the same query is ever given up when the box is full, and that is
 counted; what a query's life hangs on (started, terminated) stays.
