@@ -14,9 +14,9 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from streamgauge.listener.events import Event, Progress, Started, Terminated
-from streamgauge.listener.query import Query
+from streamgauge.listener.query import End, Query
 from streamgauge.listener.verdict import Verdict
-from streamgauge.masking import clean, mask_all
+from streamgauge.masking import mask, mask_all
 
 from . import Exporter
 from .span_ids import Ids
@@ -24,6 +24,7 @@ from .span_ids import Ids
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
 _EVERYDAY = frozenset({"running", "idle", "starting"})
+_BREAKS = dict.fromkeys(b"\t\n", "\N{REPLACEMENT CHARACTER}")
 
 
 def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
@@ -54,9 +55,14 @@ def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringB
 def _mask(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Last but one in the chain: nothing secret and nothing that forges a line gets past here."""
     return {
-        key: clean(value) if isinstance(value, str) and "\n" not in value else mask_all(value)
+        key: _mask_line(value) if isinstance(value, str) and "\n" not in value else mask_all(value)
         for key, value in event.items()
     }
+
+
+def _mask_line(text: str) -> str:
+    """One line stays one line, also when a secret in it was encoded; no shorter than `mask` makes it."""
+    return mask(text).translate(_BREAKS)
 
 
 class Throttle:
@@ -86,18 +92,17 @@ class LogExporter(Exporter):
     def __init__(self, logger: FilteringBoundLogger, app: str = "") -> None:
         self._logger = logger
         self.app = app
-        self.trace_of: Callable[[Event], Ids | None] = lambda _: None
+        self.trace_of: Callable[[Event | Query], Ids | None] = lambda _: None
         self._lost: set[str] = set()  # runs whose end was told
 
     def handle(self, event: Event, query: Query) -> None:
         """A start, an end, a batch."""
-        logger = self._logger.bind(app=self.app, query=query.label, run_id=event.run_id)
-        if ids := self.trace_of(event):
-            logger = logger.bind(**ids._asdict())
+        logger = self._bind(event, query)
         if isinstance(event, Started):
             _log_start(logger, query)
         elif isinstance(event, Terminated):
-            _log_end(logger, event, query)
+            nothing = query.did_nothing_new and query.run_id == event.run_id
+            _log_end(logger, event, **({"processed": "nothing new"} if nothing else {}))
         elif isinstance(event, Progress):
             _log_batch(logger, event)
 
@@ -105,25 +110,21 @@ class LogExporter(Exporter):
         """A run that ended without a word."""
         if query.end and query.end.why and query.run_id not in self._lost:
             self._lost = {query.run_id, *list(self._lost)[:99]}
-            self._logger.warning(
-                "query ended, and how is not known",
-                app=self.app,
-                query=query.label,
-                run_id=query.run_id,
-                why=query.end.why,
-            )
+            logger = self._bind(query, query).bind(why=query.end.why)
+            if query.end.exception is None:
+                logger.warning("query ended, and how is not known")
+            else:
+                _log_end(logger, query.end)
 
     def change(self, query: Query, before: Verdict | None, after: Verdict) -> None:
         """A new verdict; the everyday turns of a healthy query are a matter for debug."""
         states = {before.state if before else "starting", after.state}
-        log = self._logger.warning if after.state in _BAD else self._logger.info
+        logger = self._bind(query, query)
+        log = logger.warning if after.state in _BAD else logger.info
         if states <= _EVERYDAY:
-            log = self._logger.debug
+            log = logger.debug
         log(
             "verdict",
-            app=self.app,
-            query=query.label,
-            run_id=query.run_id,
             before=before.state if before else None,
             state=after.state,
             reason=after.reason,
@@ -132,13 +133,20 @@ class LogExporter(Exporter):
     def forget(self, query: Query) -> None:
         """One that failed goes only when too many newer ones have; the page no longer shows it."""
         if query.end and query.end.outcome == "failed":
-            self._logger.warning(
+            self._bind(query, query).warning(
                 "query failed long ago and is no longer shown; too many have failed since",
-                app=self.app,
-                query=query.label,
-                run_id=query.run_id,
                 hint="give queries a name; one that starts again takes the place of the old one",
             )
+
+    def _bind(self, subject: Event | Query, query: Query) -> FilteringBoundLogger:
+        """A logger that names the run, and its trace where there is one."""
+        ids = self.trace_of(subject)
+        return self._logger.bind(
+            app=self.app,
+            query=query.label,
+            run_id=subject.run_id,
+            **(ids._asdict() if ids else {}),
+        )
 
 
 def _log_start(logger: Any, query: Query) -> None:
@@ -157,13 +165,12 @@ def _log_start(logger: Any, query: Query) -> None:
     logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
 
 
-def _log_end(logger: Any, event: Terminated, query: Query) -> None:
-    if event.exception is None:
-        nothing = query.did_nothing_new and query.run_id == event.run_id
-        logger.info("query stopped", **({"processed": "nothing new"} if nothing else {}))
+def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
+    if end.exception is None:
+        logger.info("query stopped", **more)
         return
-    first, _, rest = event.exception.partition("\n")
-    logger.error("query failed", error_class=event.error_class, error=first, stack=rest[:4000])
+    first, _, rest = end.exception.partition("\n")
+    logger.error("query failed", error_class=end.error_class, error=first, stack=rest[:4000])
 
 
 def _log_batch(logger: Any, event: Progress) -> None:

@@ -65,6 +65,7 @@ TABLE = (
     _of("batch", "batch.has_data", "whether some source's end offset differs from its start"),
     _of("batch", "batch.replayed", "whether it ran again from the offset log after a restart"),
     _of("batch, running", "batch.overdue", "it ran past the query's silence budget"),
+    _of("batch", "batch.outcome", "how the run ended before an overdue batch did: stopped, failed or unknown"),
     _of("batch", "batch.start_estimated", "Spark gave no start for a batch that failed; this is the latest moment before it that was seen"),
     _of("batch", "rows.input", "rows read, as Spark counts them"),
     _of("batch", "rows.output", "rows written; absent where the sink does not tell"),
@@ -138,6 +139,12 @@ def describe_query(query: Query, run_id: str) -> Attributes:
             "checkpoint": details.checkpoint if details else None,
         }
     )
+
+
+def describe_root(query: Query | None, run_id: str, batch_id: int) -> Attributes:
+    """What is known of a batch without its progress event."""
+    known = describe_query(query, run_id) if query is not None else {f"{PREFIX}run.id": run_id}
+    return {**known, f"{PREFIX}batch.id": batch_id}
 
 
 def describe_batch(batch: Progress, query: Query, version: int | None = None) -> Attributes:

@@ -5,9 +5,10 @@ Spans are made in the worker's thread when all is known of them; Spark's threads
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, field
 from opentelemetry.trace import SpanContext
 
 from streamgauge.listener.events import Event, Idle, Progress, Started, Terminated
@@ -15,16 +16,24 @@ from streamgauge.listener.query import End, Query
 
 from . import Exporter, span_ids
 from .delta_commit import DeltaCommits
-from .failed_batch import Traced, find_failed, find_start, read_planned
+from .failed_batch import (
+    Planned,
+    Traced,
+    find_failed,
+    find_local,
+    find_start,
+    read_planned,
+    recall_planned,
+)
 from .span_attributes import (
     ERROR_TYPE,
     OVERDUE,
     PREFIX,
-    Attributes,
     describe_batch,
     describe_exception,
     describe_phase,
     describe_query,
+    describe_root,
     describe_running,
     describe_start,
 )
@@ -38,16 +47,17 @@ PHASES = (
 )
 # Real-time mode writes the offset log after the data.
 _REAL_TIME = (*(p for p in PHASES[:-1] if p != "wal_commit"), "wal_commit", "commit_offsets")
+_LATE = 4  # runs of one query after which the end of an older one is not waited for any more
 
 
 class _Run(Traced):
     """One run and the spans that later ones point to."""
 
-    started_at: float | None = None
+    query_id: str = ""
     pending: bool = False  # its start is told, but not yet written
     start: SpanContext | None = None  # only what was sampled
     previous: SpanContext | None = None
-    overdue: int | None = None  # the batch of which a span `running` was written
+    overdue: dict[int, float] = field(default_factory=dict)  # told of by `running` alone; starts
 
 
 class _Written(Struct, frozen=True):
@@ -66,29 +76,32 @@ class TraceExporter(Exporter):
     def __init__(
         self,
         make_pipeline: Callable[[], Pipeline],
-        planned: Callable[[str | None], int | None] = read_planned,
+        planned: Callable[[str | None], Planned | None] = read_planned,
     ) -> None:
         self._make_pipeline = make_pipeline
         self._planned = planned
         self._made: Pipeline | None = None
+        self._making = threading.Lock()  # `batch_span` asks from the user's threads
         self._runs: dict[str, _Run] = {}
         self._delta = DeltaCommits()
         self._failed: dict[str, SpanContext] = {}  # query id → its last failed batch
+        self._checkpoints: dict[str, str] = {}  # query id → where it is, as an earlier run had it
         self._written: dict[str, _Written] = {}  # run id →
 
     @property
     def pipeline(self) -> Pipeline:
         """Where spans are written; made when it is first asked for."""
-        if self._made is None:
-            self._made = self._make_pipeline()
-        return self._made
+        with self._making:
+            if self._made is None:
+                self._made = self._make_pipeline()
+            return self._made
 
     # ---- what others ask (worker's thread) -------------------------------------------------
 
-    def ids_of(self, event: Event) -> Ids | None:
-        """Ids for the log line of an event that was just handled."""
-        written = self._written.get(event.run_id)
-        return written.ids if written is not None and not isinstance(event, Idle) else None
+    def ids_of(self, subject: Event | Query) -> Ids | None:
+        """Ids for a log line, of an event that was just handled or of a query as it is now."""
+        written = self._written.get(subject.run_id)
+        return written.ids if written is not None and not isinstance(subject, Idle) else None
 
     def exemplar_of(self, event: Progress) -> Ids | None:
         """Ids for an exemplar: only of a batch whose trace was sampled."""
@@ -101,7 +114,12 @@ class TraceExporter(Exporter):
         """Context of a batch that runs now, for what the user's code does in it. Any thread."""
         since = query.active_since if query is not None and query.run_id == run_id else None
         name = _name("batch", query) if query is not None else "batch"
-        return self.pipeline.context_of((run_id, batch_id), name, _ns(since) if since else None)
+        return self.pipeline.context_of(
+            (run_id, batch_id),
+            name,
+            _ns(since) if since else None,
+            describe_root(query, run_id, batch_id),
+        )
 
     # ---- events ----------------------------------------------------------------------------
 
@@ -116,15 +134,17 @@ class TraceExporter(Exporter):
             if end is not None:
                 self._end(query, event.run_id, end)
         else:
-            self._run(event.run_id).see(query.last_idle_at)
+            self._run(event.run_id, query).see(query.last_idle_at)
 
     def observe(self, query: Query) -> None:
         """A run that was lost ends here; a batch that does not end is told of, once."""
+        if query.details is not None and query.details.checkpoint:
+            self._checkpoints[query.query_id] = query.details.checkpoint
         if query.end is not None:
             if query.run_id in self._runs:
                 self._end(query, query.run_id, query.end)
             return
-        run = self._run(query.run_id)
+        run = self._run(query.run_id, query)
         run.look, run.active_since = query.sighting, query.active_since
         run.see(query.inactive_at)
         self._tell_overdue(run, query)
@@ -132,6 +152,7 @@ class TraceExporter(Exporter):
     def forget(self, query: Query) -> None:
         """Let go of a query that has left the fleet."""
         self._failed.pop(query.query_id, None)
+        self._checkpoints.pop(query.query_id, None)
         self._runs.pop(query.run_id, None)
         self._written.pop(query.run_id, None)
 
@@ -143,7 +164,7 @@ class TraceExporter(Exporter):
     # ---- one kind each ---------------------------------------------------------------------
 
     def _start(self, event: Started, query: Query) -> None:
-        run = self._run(event.run_id)
+        run = self._run(event.run_id, query)
         run.started_at = query.started_at
         run.see(query.started_at)
         run.pending = True
@@ -154,11 +175,12 @@ class TraceExporter(Exporter):
         self._remember(key, context, sampled=False)
 
     def _progress(self, event: Progress, query: Query) -> None:
-        run = self._run(event.run_id)
+        run = self._run(event.run_id, query)
         self._write_start(run, query, event.run_id, event.ended_at, first=event)
         attributes = describe_batch(event, query, self._delta.find(event))
-        if run.overdue == event.batch_id:
+        if run.overdue.pop(event.batch_id, None) is not None:
             attributes[OVERDUE] = True
+        self._write_overdue(run, query, event.run_id, event.at, "unknown", before=event.batch_id)
         key = (event.run_id, event.batch_id)
         record = SpanRecord(
             name=_name("batch", query),
@@ -182,14 +204,15 @@ class TraceExporter(Exporter):
             self._write_start(run, query, run_id, end.at, outcome=end.outcome)
             if run.start is not None:
                 self._remember((run_id, START), run.start, sampled=True)
+        self._write_overdue(run, query, run_id, end.at, end.outcome)
         self.pipeline.end_open(run_id, _ns(end.at))
         self._trim()
 
     def _fail(self, run: _Run, query: Query, run_id: str, end: End) -> None:
         """Put the failure on the batch that failed; before any batch, on the start."""
         alone = query.run_id == run_id  # else the next run is at work in the checkpoint already
-        checkpoint = query.details.checkpoint if alone and query.details else None
-        batch_id = find_failed(run, self._planned(checkpoint) if checkpoint else None)
+        planned = self._find_planned(query) if alone else None
+        batch_id = find_failed(run, planned, end.exception or "")
         error_type = end.error_class or "unknown"
         exception = describe_exception(end.exception or "", error_type)
         words = str(exception["exception.message"])
@@ -205,19 +228,23 @@ class TraceExporter(Exporter):
         if failed is not None:
             self._failed[query.query_id] = failed
 
+    def _find_planned(self, query: Query) -> Planned | None:
+        """What its checkpoint says was planned: read now, else as it was last looked at."""
+        checkpoint = self._checkpoints.get(query.query_id)
+        if find_local(checkpoint) is not None:
+            return self._planned(checkpoint)
+        return recall_planned(query.checkpoint)
+
     def _write_failed(
         self, run: _Run, query: Query, key: Key, end: End, failure: Failure
     ) -> SpanContext | None:
         run_id, batch_id = key
         start, estimated = find_start(run, int(batch_id), end.at)
-        attributes: Attributes = {
-            **describe_query(query, run_id),
-            f"{PREFIX}batch.id": int(batch_id),
-            ERROR_TYPE: failure.error_type,
-        }
+        attributes = describe_root(query, run_id, int(batch_id))
+        attributes[ERROR_TYPE] = failure.error_type
         if estimated:
             attributes[f"{PREFIX}batch.start_estimated"] = True
-        if run.overdue == batch_id:
+        if run.overdue.pop(int(batch_id), None) is not None:
             attributes[OVERDUE] = True
         record = SpanRecord(
             name=_name("batch", query),
@@ -267,9 +294,11 @@ class TraceExporter(Exporter):
             return
         age = look.at - max(since, query.started_at or since)
         batch_id = look.batch_id if look.batch_id is not None else _next(run)
-        if age <= query.silence_budget or batch_id is None or run.overdue == batch_id:
+        if age <= query.silence_budget or batch_id is None or batch_id in run.overdue:
             return
-        run.overdue = batch_id
+        if run.last is not None and batch_id <= run.last.batch_id:
+            return  # its end was quicker than the look
+        run.overdue[batch_id] = since
         record = SpanRecord(
             name=RUNNING,
             part=RUNNING,
@@ -277,12 +306,50 @@ class TraceExporter(Exporter):
             end=_ns(look.at),
             attributes=describe_running(query, look, batch_id, round(age, 3)),
         )
-        self.pipeline.write_below((query.run_id, batch_id), record, _name("batch", query))
+        key, name = (query.run_id, batch_id), _name("batch", query)
+        known = {**describe_root(query, query.run_id, batch_id), OVERDUE: True}
+        self._remember(key, self.pipeline.context_of(key, name, record.start, known), sampled=False)
+        self.pipeline.write_below(key, record, name)
+
+    def _write_overdue(
+        self,
+        run: _Run,
+        query: Query,
+        run_id: str,
+        at: float,
+        outcome: str,
+        *,
+        before: float = float("inf"),
+    ) -> None:
+        """Write the roots that spans `running` are below, when no event of theirs will come."""
+        for batch_id in [number for number in run.overdue if number < before]:
+            start = min(run.overdue.pop(batch_id), at)
+            attributes = describe_root(query, run_id, batch_id)
+            attributes |= {OVERDUE: True, f"{PREFIX}batch.outcome": outcome}
+            record = SpanRecord(
+                name=_name("batch", query),
+                part=BATCH,
+                start=_ns(start),
+                end=_ns(at),
+                attributes=attributes,
+                links=_links(previous_batch=run.previous, start=run.start),
+            )
+            self.pipeline.write((run_id, batch_id), record)
 
     # ---- bookkeeping -----------------------------------------------------------------------
 
-    def _run(self, run_id: str) -> _Run:
-        return self._runs.setdefault(run_id, _Run())
+    def _run(self, run_id: str, query: Query) -> _Run:
+        if run_id not in self._runs:
+            self._runs[run_id] = _Run(query_id=query.query_id)
+            self._end_lost(query)
+        return self._runs[run_id]
+
+    def _end_lost(self, query: Query) -> None:
+        """End the runs of which Spark's word never came, though others have followed."""
+        runs = [(key, run) for key, run in self._runs.items() if run.query_id == query.query_id]
+        for run_id, run in runs[:-_LATE]:
+            seen_at = max(run.moments, default=query.last_event_at)
+            self._end(query, run_id, End(at=seen_at, outcome="unknown"))
 
     def _write(self, key: Key, record: SpanRecord) -> SpanContext | None:
         context = self.pipeline.write(key, record)

@@ -68,7 +68,9 @@ class UsersPipeline:
         with self._lock:
             span = self._open.get(key)
             if span is None:
-                span = self._tracer.start_span(name, context=Context(), start_time=start)
+                span = self._tracer.start_span(
+                    name, context=Context(), attributes=attributes, start_time=start
+                )
                 self._open[key] = span
             while len(self._open) > _OPEN:
                 self._open.pop(next(iter(self._open))).end()

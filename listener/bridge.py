@@ -5,27 +5,23 @@ runs (spark-facts 2.3), on the one thread that serves every listener of the appl
 of ours that implements the same Java interface asks the Java event for its JSON once.
 
 Everything here runs on Spark's threads: `onQueryStarted` inside `start()`, the rest on the listener
-bus. Nothing here waits, and nothing raises.
+bus. Nothing here waits, not even for a log, and nothing raises: the worker tells of failures.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 from .inbox import Inbox, Item
-
-Complain = Callable[[str, BaseException], None]
 
 
 class Bridge:
     """What the JVM calls back. The method names are Spark's."""
 
-    def __init__(self, inbox: Inbox, complain: Complain) -> None:
+    def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
-        self._complain = complain
 
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         """Take a start; `start()` waits for this to return."""
@@ -46,27 +42,27 @@ class Bridge:
     def _take(self, kind: str, jevent: Any) -> None:
         began = time.perf_counter()
         try:
-            text, fallback = jevent.json(), False
-        except Exception:  # noqa: BLE001 - an unknown Spark: the public objects still work
-            text, fallback = self._ask_public(kind, jevent), True
-        if text is not None:
+            text, fallback = _read(kind, jevent)
             spent = time.perf_counter() - began
             self._inbox.put(Item(kind, text, time.time(), spent, fallback))
-
-    def _ask_public(self, kind: str, jevent: Any) -> str | None:
-        try:
-            from pyspark.sql.streaming import listener  # noqa: PLC0415 - only where it is needed
-
-            name = f"Query{kind.capitalize()}Event"
-            return text_of(kind, getattr(listener, name).fromJObject(jevent))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
-            self._complain("bridge", error)
-            return None
+            self._inbox.put_failure(error)
 
     class Java:
         """What Py4J needs to make a Java object of this class."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+def _read(kind: str, jevent: Any) -> tuple[str, bool]:
+    """The JSON of an event, and whether PySpark's public objects had to be asked for it."""
+    try:
+        return jevent.json(), False
+    except Exception:  # noqa: BLE001 - an unknown Spark: the public objects still work
+        from pyspark.sql.streaming import listener  # noqa: PLC0415 - only where it is needed
+
+        name = f"Query{kind.capitalize()}Event"
+        return text_of(kind, getattr(listener, name).fromJObject(jevent)), True
 
 
 def text_of(kind: str, event: Any) -> str:

@@ -37,7 +37,10 @@ _PHASES = {  # engine order; `triggerExecution` wraps them all and is `Progress.
     "commitOffsets": "commit_offsets",
 }
 _SNAPSHOT = "SnapshotLastUploaded."
-_IDENTITY = re.compile(r"(?:\$\$Lambda[\w$/]*)?@[0-9a-f]{5,16}\b|\$\$Lambda\$?[\w/]*|/0x[0-9a-f]+")
+# The host after a masked password may look like a hash, but is none.
+_IDENTITY = re.compile(
+    r"(?:\$\$Lambda[\w$/]*)?(?<!\*)@[0-9a-f]{5,16}\b|\$\$Lambda\$?[\w/]*|/0x[0-9a-f]+"
+)
 
 
 class UndecodableEvent(ValueError):  # noqa: N818 - it reads as what it is
@@ -337,8 +340,14 @@ def _to_sink(wire: _WireSink) -> Sink:
 
 
 def _describe(description: str) -> str:
-    """A description that is the same in every run: no identity hashes, no secrets."""
-    return _clean(_IDENTITY.sub("", description[:2000]))
+    """A description that is the same in every run: no secrets, no identity hashes."""
+    return _describe_short(description[:2000])
+
+
+@lru_cache(maxsize=512)
+def _describe_short(description: str) -> str:
+    # Mask first: what looks like a hash may be what makes a password known as one.
+    return clean(_IDENTITY.sub("", mask(description)))
 
 
 def _observed(metrics: Mapping[str, Any]) -> dict[str, dict[str, float]]:

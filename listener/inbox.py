@@ -1,4 +1,4 @@
-"""Where Spark's threads leave what they bring: bounded, and putting never waits.
+"""Where Spark's threads leave what they bring: bounded in number and in size, and putting never waits.
 
 Only the oldest *progress* of the same query is ever given up when the box is full, and that is
 counted; what a query's life hangs on (started, terminated) stays.
@@ -6,14 +6,18 @@ counted; what a query's life hangs on (started, terminated) stays.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 # Started and terminated events are kept past the limit, but a query that dies every second under a
 # blocked worker must not eat the driver: past this many times the limit the oldest go, counted.
 _CEILING = 4
+# An event of a thousand partitions is long: whatever the limit, no more than this waits.
+_BYTES = 64 * 1024 * 1024
 # The reader looks again this often instead of being woken: a reader that wakes up takes the
 # interpreter from the very callback that has yet to answer Spark (a fifth of its time).
 _NAP = 0.015
@@ -22,24 +26,27 @@ _NAP = 0.015
 _PATIENCE = 3
 _VITAL = frozenset({"started", "terminated"})
 MARK = "mark"  # the kind of an item that says: everything put before has been handled
+FAILURE = "failure"  # of an item that Spark's threads leave for the worker to count and to log
 
 
 class Item(NamedTuple):
     """One thing on its way to the worker."""
 
-    kind: str  # started, progress, idle, terminated, look (from the watchdog), or mark
-    content: Any  # an event's JSON; a look's record; a mark's threading.Event
+    kind: str  # started, progress, idle, terminated, look (from the watchdog), mark or failure
+    content: Any  # an event's JSON; a look's record; a mark's threading.Event; an exception
     at: float  # the driver's clock at receipt
-    callback_seconds: float = 0.0  # time on Spark's bus
+    callback_seconds: float | None = None  # time on Spark's bus; None when there is none
     fallback: bool = False  # came through the public objects
 
 
 class Inbox:
     """A queue for one reader and any number of writers. All methods are safe on any thread."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most_bytes: int = _BYTES) -> None:
         self._limit = limit
+        self._most_bytes = most_bytes
         self._items: deque[Item] = deque()
+        self._bytes = 0
         self._lock = threading.Lock()
         self._closed = False
         self.dropped: dict[str, int] = {}
@@ -48,12 +55,24 @@ class Inbox:
         return len(self._items)
 
     def put(self, item: Item) -> None:
-        """Add an item; never waits for the reader and never raises because of a full box."""
+        """Add an item; never waits for the reader and never raises because of a full box.
+
+        After the end nobody reads any more, and nothing is kept.
+        """
+        if self._closed:
+            return
+        size = _size_of(item)
         with self._lock:
-            if len(self._items) >= self._limit and not self._make_room(item):
+            if not self._make_room(item, size):
                 self._count(item)
                 return
             self._items.append(item)
+            self._bytes += size
+
+    def put_failure(self, error: BaseException) -> None:
+        """Leave it to the worker to tell of a failure on Spark's threads; never raises."""
+        with suppress(Exception):
+            self.put(Item(FAILURE, error.with_traceback(None), time.time()))
 
     def take(self, timeout: float) -> list[Item]:
         """Return everything that waits, oldest first; an empty list after `timeout` seconds."""
@@ -64,6 +83,7 @@ class Inbox:
         with self._lock:
             items = list(self._items)
             self._items.clear()
+            self._bytes = 0
             return items
 
     def close(self) -> None:
@@ -84,25 +104,39 @@ class Inbox:
             if len(self._items) == count:
                 return
 
-    def _make_room(self, item: Item) -> bool:
-        """Give up the least: the oldest progress of this query, else of any; never a vital one."""
+    def _make_room(self, item: Item, size: int) -> bool:
+        """Give up others until the item fits in; False when it is the one to go."""
+        if size > self._most_bytes:
+            return False
+        while len(self._items) >= self._limit or self._bytes + size > self._most_bytes:
+            victim = self._find_least(item)
+            if victim is None:
+                if item.kind not in _VITAL:
+                    return False
+                fits = self._bytes + size <= self._most_bytes
+                if fits and len(self._items) < self._limit * _CEILING:
+                    return True
+                victim = self._items[0]
+            self._items.remove(victim)
+            self._bytes -= _size_of(victim)
+            self._count(victim)
+        return True
+
+    def _find_least(self, item: Item) -> Item | None:
+        """The oldest progress of this query, else of any; never a vital one."""
         same = _query_of(item)
-        victim = next(
+        return next(
             (i for i in self._items if i.kind not in _VITAL and same and _query_of(i) == same),
             None,
         ) or next((i for i in self._items if i.kind not in _VITAL), None)
-        if victim is None:
-            if item.kind not in _VITAL:
-                return False
-            if len(self._items) < self._limit * _CEILING:
-                return True
-            victim = self._items[0]
-        self._items.remove(victim)
-        self._count(victim)
-        return True
 
     def _count(self, item: Item) -> None:
         self.dropped[item.kind] = self.dropped.get(item.kind, 0) + 1
+
+
+def _size_of(item: Item) -> int:
+    """Bytes of an event's text; other things are small."""
+    return sys.getsizeof(item.content) if isinstance(item.content, str) else 0
 
 
 def _query_of(item: Item) -> str | None:

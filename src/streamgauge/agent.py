@@ -383,8 +383,9 @@ class Agent(Guarded):
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version
 
-    def _timed(self, callback_seconds: float, handling_seconds: float) -> None:
-        self.prometheus.callback_seconds.observe(callback_seconds)
+    def _timed(self, callback_seconds: float | None, handling_seconds: float) -> None:
+        if callback_seconds is not None:
+            self.prometheus.callback_seconds.observe(callback_seconds)
         self.prometheus.handling_seconds.observe(handling_seconds)
 
     def _refused(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import sys
+import time
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
@@ -56,28 +57,37 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         self.everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Agent | None = None
         effective = config or load_config(settings)[0]
-        self.disabled = effective.disabled or os.environ.get("STREAMGAUGE_DISABLED") == "1"
+        # Whoever runs the job has the last word, whatever its code says.
+        self.disabled = effective.disabled or load_config({})[0].disabled
 
     # ---- what Spark calls ------------------------------------------------------------------
 
     @property
     def _jlistener(self) -> Any:
         """The Java object that goes on Spark's bus; classic PySpark asks on add and on remove."""
-        if self._agent is not None:
-            self._watch_application(self._agent)
+        if self.closed and not _is_for_removal():
+            self._agent = self._java = None  # added again: a new agent
         if self._java is None:
-            if self.disabled:
-                self._java = wrap_nothing()
-                return self._java
-            agent = self._start()
-            try:
-                self._java = wrap(Bridge(agent.inbox, agent.complain))
-            except Exception as error:  # noqa: BLE001 - an unknown Spark: its own slow way still works
-                agent.complain("bridge", error)
-                self._java = super()._jlistener
-            agent.listeners.append(self._java)
-            self._watch_application(agent)
+            self._java = self._wrap()
+        if self._agent is not None and not self.closed:
+            self._watch_application(self._agent)
         return self._java
+
+    def _wrap(self) -> Any:
+        """A Java listener; on an unknown Spark the slow one of PySpark, which has always worked."""
+        if self.disabled:
+            try:
+                return wrap_nothing()
+            except Exception:  # noqa: BLE001 - the switch must not fail; `_take` lets events go
+                return super()._jlistener
+        agent = self._start()
+        try:
+            java = wrap(Bridge(agent.inbox))
+        except Exception as error:  # noqa: BLE001 - whatever it is that this Spark lacks
+            agent.inbox.put_failure(error)
+            java = super()._jlistener
+        agent.listeners.append(java)
+        return java
 
     def _watch_application(self, agent: Agent) -> None:
         context = active_context()
@@ -93,12 +103,14 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         if self.disabled:
             return
         self._connect = True
+        if self.closed:
+            self._agent = None  # added again: a new agent
         agent = self._start()
         let_exit()
         try:
             agent.follow(session, self, everywhere=self.everywhere)
         except Exception as error:  # noqa: BLE001 - a Connect we don't know: events still come
-            agent.complain("bridge", error)
+            agent.inbox.put_failure(error)
 
     def _init_listener_id(self) -> None:
         """Only Connect of Spark 3.5 calls this, before it sends the listener to the server.
@@ -129,11 +141,15 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     def _take(self, kind: str, event: Any) -> None:
         if self.disabled:
             return
-        agent = self._start()
+        began = time.perf_counter()
+        inbox = self._start().inbox
         try:
-            agent.inbox.put(Item(kind, text_of(kind, event), _now(), 0.0, not self._connect))
+            text = text_of(kind, event)
+            # Connect's client calls on a thread of its own: Spark's bus does not wait for it.
+            spent = None if self._connect else time.perf_counter() - began
+            inbox.put(Item(kind, text, time.time(), spent, not self._connect))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
-            agent.complain("bridge", error)
+            inbox.put_failure(error)
 
     # ---- what users may call ---------------------------------------------------------------
 
@@ -159,9 +175,9 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             self._agent.close()
 
     def complain(self, error: BaseException) -> None:
-        """Log, once a minute, that Spark could not be listened to as it should."""
+        """Count that Spark could not be listened to as it should, and log it, once a minute."""
         if self._agent:
-            self._agent.complain("bridge", error)
+            self._agent.inbox.put_failure(error)
 
     def hold(self, bus: Any) -> None:
         """Know a bus on which this listener hears every session."""
@@ -180,10 +196,9 @@ def is_connect(spark: Any) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _now() -> float:
-    import time  # noqa: PLC0415
-
-    return time.time()
+def _is_for_removal() -> bool:
+    """Whether PySpark asks for the Java object in order to remove it; nothing else tells."""
+    return sys._getframe(2).f_code.co_name == "removeListener"  # noqa: SLF001
 
 
 def _app_name() -> str | None:

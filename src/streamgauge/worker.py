@@ -15,7 +15,7 @@ from .exporters import Exporter
 from .listener.decoder import UndecodableEvent, decode
 from .listener.events import Event, Idle, Progress, Started, kind_of
 from .listener.fleet import Fleet
-from .listener.inbox import MARK, Inbox, Item
+from .listener.inbox import FAILURE, MARK, Inbox, Item
 from .listener.looks import BacklogLook, CheckpointLook, Details, Gone, Sighting, Tick, Unseen
 from .listener.query import Query
 from .listener.sources.look import SourceLook
@@ -39,7 +39,7 @@ class Worker:
         wanted: Callable[[str, str], None] = lambda *_: None,
         ticked: Callable[[Tick], None] = lambda _: None,
         beat: Callable[[], None] = lambda: None,
-        timed: Callable[[float, float], None] = lambda *_: None,
+        timed: Callable[[float | None, float], None] = lambda *_: None,
         record: Callable[[str, str, str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -93,6 +93,9 @@ class Worker:
         if item.kind == MARK:
             item.content.set()
             return
+        if item.kind == FAILURE:
+            self._fail("bridge", item.content)
+            return
         began = time.perf_counter()
         self._guard(
             "worker", lambda: self._look(item) if item.kind == "look" else self._event(item)
@@ -104,8 +107,11 @@ class Worker:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - this is the one guard
-            self._stats.count("errors", part)
-            self._complain(part, error)
+            self._fail(part, error)
+
+    def _fail(self, part: str, error: BaseException) -> None:
+        self._stats.count("errors", part)
+        self._complain(part, error)
 
     # ---- events ----------------------------------------------------------------------------
 
@@ -115,8 +121,7 @@ class Worker:
         try:
             event = decode(item.content)
         except UndecodableEvent as error:
-            self._stats.count("errors", "decoder")
-            self._complain("decoder", error)
+            self._fail("decoder", error)
             return
         query = self._fleet.handle(event, item.at)
         if query is None:
@@ -205,8 +210,11 @@ class Worker:
             self._tell(lambda exporter: exporter.change(query, before, after))
 
     def close_exporters(self) -> None:
-        """Let each exporter send what is left, once; any thread, should the worker's be stuck."""
-        for exporter in self._exporters:
+        """Let each exporter send what is left, once; any thread, should the worker's be stuck.
+
+        The first to be told of events is the last here: traces wait for a collector that may be dead.
+        """
+        for exporter in reversed(self._exporters):
             if id(exporter) not in self._told_the_end:
                 self._told_the_end.add(id(exporter))
                 self._guard(exporter.name, exporter.close)

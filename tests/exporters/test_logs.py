@@ -3,11 +3,15 @@
 import io
 import json
 import logging
+import time
 
 import structlog
 from stage import Life, feed
 
+from streamgauge.exporters import span_ids
 from streamgauge.exporters.logs import Throttle, make_logger
+from streamgauge.listener.inbox import Item
+from streamgauge.listener.looks import Gone
 
 
 def _lines(stream):
@@ -98,6 +102,54 @@ def test_undecodable_event_is_logged_once_a_minute(agent):
     complaints = [line for line in _lines(stream) if line.get("part") == "decoder"]
     assert len(complaints) == 1
     assert "hunter2" not in stream.getvalue()
+
+
+def test_undecodable_event_is_shown_by_its_first_200_characters(agent):
+    """All of them, whatever else the line says."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("info", stream))
+    text = 'x{"progress": ' + "y" * 5000
+    feed(mine, text)
+    (line,) = [line for line in _lines(stream) if line.get("part") == "decoder"]
+    assert text[:199] in line["error"]
+
+
+def test_long_line_is_told_to_its_end():
+    """A list of the allowed settings helps only when it is whole; it stays one line, and masked."""
+    stream = io.StringIO()
+    allowed = "no such setting; allowed: " + ", ".join(f"setting_{n}" for n in range(100))
+    hidden = "pass%77ord=hunter2%0Aforged"
+    make_logger("info", stream).info(allowed, hint=f"{allowed} password=hunter2", other=hidden)
+    (line,) = _lines(stream)
+    assert line["event"] == allowed
+    assert line["hint"] == f"{allowed} password=***"
+    assert "hunter2" not in stream.getvalue()
+    assert "\n" not in line["other"]
+
+
+def test_run_that_failed_without_a_word_is_logged_as_failed(agent, tmp_path):
+    """The watchdog found its exception: the line says so, and names the trace."""
+    stream = io.StringIO()
+    mine = agent(logger=make_logger("info", stream), traces=str(tmp_path / "t.jsonl"))
+    life = Life()
+    feed(mine, life.started(), life.progress())
+    gone = Gone(
+        query_id=life.query_id,
+        run_id=life.run_id,
+        at=time.time(),
+        why="its end was not told",
+        exception="a.BadError: boom",
+        error_class="BAD",
+    )
+    mine.inbox.put(Item("look", gone, time.time()))
+    assert mine.flush()
+    failed, verdict = _lines(stream)[-2:]
+    assert (failed["event"], failed["level"]) == ("query failed", "error")
+    assert (failed["error_class"], failed["error"]) == ("BAD", "a.BadError: boom")
+    assert failed["why"] == "its end was not told"
+    ids = span_ids.ids_of_batch(life.run_id, 1)
+    assert (failed["trace_id"], failed["span_id"]) == ids
+    assert (verdict["state"], verdict["trace_id"]) == ("failed", ids.trace_id)
 
 
 def test_throttle_tells_how_many_were_held_back():

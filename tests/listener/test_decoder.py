@@ -171,6 +171,25 @@ def test_secrets_are_masked_at_the_edge():
     assert "hunter2" not in repr(event)
 
 
+@pytest.mark.parametrize(
+    ("given_", "shown"),
+    [
+        (
+            "mongodb://root:hunter2@3f2a9c1b4d5e:27017/db",
+            "mongodb://root:***@3f2a9c1b4d5e:27017/db",
+        ),
+        ("Jdbc[jdbc:x://u:hunter2@deadbeef/t]", "Jdbc[jdbc:x://u:***@deadbeef/t]"),
+        ("Sink@3f2a9c1b[redis://:hunter2@cafe12:6379]", "Sink[redis://:***@cafe12:6379]"),
+        ("ForeachWriter$$Lambda$42/0x00ff@1a2b3c4d", "ForeachWriter"),
+    ],
+)
+def test_host_that_looks_like_a_hash_hides_no_password(given_, shown):
+    """Container ids are hexadecimal too: a secret is masked before identity hashes go."""
+    source = {"description": given_, "numInputRows": 0}
+    event = decode(Life().progress(sources=[source], sink={"description": given_}))
+    assert (event.sources[0].description, event.sink.description) == (shown, shown)
+
+
 def test_undecodable_shows_its_beginning_masked():
     """The complaint helps, is short, and leaks nothing."""
     with pytest.raises(UndecodableEvent) as caught:

@@ -56,6 +56,47 @@ def test_memory_has_a_ceiling_all_the_same():
     assert inbox.dropped == {"terminated": 960}
 
 
+def test_memory_has_a_ceiling_for_long_events_too():
+    """A few thousand events of a thousand partitions each are too much, whatever their number."""
+    inbox = Inbox(10_000, most_bytes=100_000)
+    life = Life()
+    _put(inbox, "started", life.started())
+    for _ in range(100):
+        _put(inbox, "progress", "x" * 9_000)
+    _put(inbox, "progress", "x" * 200_000)
+    items = inbox.take(0)
+    assert sum(len(item.content) for item in items) <= 100_000
+    assert [item.kind for item in items] == ["started", *["progress"] * 11]
+    assert inbox.dropped == {"progress": 90}
+
+
+def test_ends_with_long_exceptions_are_bounded_too():
+    """The oldest goes when there is nothing else to give up."""
+    inbox = Inbox(10_000, most_bytes=100_000)
+    for _ in range(100):
+        _put(inbox, "terminated", "x" * 9_000)
+    assert len(inbox) == 11
+    assert inbox.dropped == {"terminated": 89}
+
+
+def test_room_comes_back_when_the_box_is_emptied():
+    """What was taken does not count any more."""
+    inbox = Inbox(10, most_bytes=10_000)
+    for _ in range(5):
+        _put(inbox, "progress", "x" * 9_000)
+        assert len(inbox.take(0)) == 1
+    assert inbox.dropped == {}
+
+
+def test_closed_box_keeps_nothing():
+    """A listener that is still on Spark's bus does not fill a box that nobody reads."""
+    inbox = Inbox(10)
+    _put(inbox, "progress", "before")
+    inbox.close()
+    _put(inbox, "progress", "after")
+    assert [item.content for item in inbox.take(0)] == ["before"]
+
+
 def test_put_never_waits_for_a_reader():
     """A blocked worker costs the oldest progress, not Spark's time."""
     inbox = Inbox(100)

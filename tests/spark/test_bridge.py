@@ -83,6 +83,22 @@ def test_removed_listener_hears_no_more(listen, rows, spark):
     spark.streams.addListener(listener)
 
 
+def test_closed_listener_is_removed_and_hears_again_once_added(listen, rows, spark):
+    """After `close()` it can be taken off as it was put on, and be put on anew."""
+    listener = listen()
+    before = len(spark.streams._jsqm.listListeners())
+    listener.close()
+    spark.streams.removeListener(listener)
+    assert len(spark.streams._jsqm.listListeners()) == before - 1
+    assert listener.closed
+    spark.streams.addListener(listener)
+    query = _start(rows, "again")
+    commits(query, 2)
+    query.stop()
+    _seen(listener, "again", 2)
+    assert sum(listener.stats.of("errors").values()) == 0
+
+
 def test_unknown_spark_falls_back_to_public_objects(listen, rows, monkeypatch):
     """Where the fast path is missing the same numbers come the slow way, and that is counted."""
 

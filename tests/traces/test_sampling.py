@@ -77,6 +77,7 @@ def test_exemplars_point_only_to_what_was_sampled():
     assert stage.exporter.ids_of(quick) == ids
     slow = stage.batch(seconds=10.0)
     assert stage.exporter.exemplar_of(slow) == span_ids.ids_of_batch(stage.life.run_id, 1)
+    stage.exporter.close()
 
 
 def test_ratio_sampler_works_on_hashed_ids(monkeypatch):

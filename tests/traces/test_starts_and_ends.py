@@ -1,13 +1,20 @@
 """Every restart a story, and the failure on the batch that failed."""
 
+import json
+import threading
+
+import pytest
 from opentelemetry.trace import StatusCode
 from stage import recorded
 from theatre import T0, Stage
 
-from streamgauge.exporters.failed_batch import read_planned
+from streamgauge.exporters import span_ids
+from streamgauge.exporters.failed_batch import Planned, read_planned
+from streamgauge.exporters.traces import TraceExporter
 from streamgauge.listener.looks import Tasks
 
 P = "spark.streaming."
+RUN = json.loads(recorded("4.3.0", "query-terminated-task-error"))["exception"]
 REPLAY = {"addBatch": 400, "getBatch": 1, "queryPlanning": 3, "commitOffsets": 2}
 BOOM = "org.apache.spark.SparkException: Job aborted\n\tat a.b.C(password=hunter2)\n" + "x" * 20_000
 
@@ -215,6 +222,56 @@ def test_first_batch_that_fails_is_found_in_the_offset_log():
     assert start.events == ()
 
 
+def test_failure_before_any_batch_is_not_on_one_that_an_earlier_run_planned():
+    """Batch 5 waits in the offset log; this run did not get to it."""
+    stage = Stage(planned=Planned(5, T0))
+    stage.start()
+    stage.learn(checkpoint="file:/c")
+    stage.look(batch_id=None, trigger_active=False, phase="other")
+    stage.end(BOOM, "CANNOT_LOAD")
+    (span,) = stage.spans()
+    assert span.name == "start orders"
+    assert [event.name for event in span.events] == ["exception"]
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "4.0.5", "4.2.1", "4.3.0"])
+@pytest.mark.parametrize("where", ["task", "foreachbatch"])
+def test_batch_that_an_earlier_run_planned_and_that_fails_again_has_the_failure(version, where):
+    """No look was quick enough, but the stack of what failed says that it was run."""
+    stage = Stage(planned=Planned(5, T0))
+    stage.start()
+    stage.learn(checkpoint="file:/c")
+    stage.end(json.loads(recorded(version, f"query-terminated-{where}-error"))["exception"])
+    assert stage.only("batch orders").attributes[f"{P}batch.id"] == 5
+
+
+def test_run_that_fails_before_its_details_are_known_has_its_offset_log_read():
+    """The checkpoint of a query is where it was in the run before."""
+    stage = Stage(planned=1)
+    stage.start()
+    stage.learn(checkpoint="file:/c")
+    stage.batch()
+    stage.end()
+    stage.start()
+    stage.end(RUN)
+    failed = stage.spans("batch orders")[-1]
+    assert failed.attributes[f"{P}batch.id"] == 1
+    assert failed.status.status_code is StatusCode.ERROR
+
+
+@pytest.mark.parametrize(("commits", "name"), [((2, 3), "batch orders"), ((3, 4), "start orders")])
+def test_checkpoint_elsewhere_is_known_by_its_last_look(commits, name):
+    """What can't be read from here was read through Spark while the query ran."""
+    stage = Stage()
+    stage.start()
+    stage.learn(checkpoint="hdfs://names/c")
+    stage.inspect(offsets=(3, 4), commits=commits)
+    stage.end(RUN)
+    (span,) = [span for span in stage.spans() if span.events]
+    assert span.name == name
+    assert span.attributes.get(f"{P}batch.id") == (4 if name == "batch orders" else None)
+
+
 def test_first_batch_that_fails_is_found_by_a_look():
     """The driver knew its number while it ran."""
     stage = Stage()
@@ -262,7 +319,7 @@ def test_offset_log_of_a_checkpoint_on_this_host(tmp_path):
     assert read_planned(str(tmp_path)) is None
     (tmp_path / "offsets" / "1").touch()
     for place in (f"{tmp_path}", f"file:{tmp_path}", f"file://{tmp_path}"):
-        assert read_planned(place) == 1
+        assert read_planned(place) == Planned(1, (tmp_path / "offsets" / "1").stat().st_mtime)
     for place in (None, "", f"{tmp_path}/none", "s3://bucket/checkpoint", "hdfs:/checkpoint"):
         assert read_planned(place) is None
 
@@ -316,6 +373,120 @@ def test_hung_batch_that_ends_after_all_is_the_parent():
     root = next(span for span in spans if span.context.span_id == running.parent.span_id)
     assert root.name == "batch orders"
     assert root.attributes[f"{P}batch.overdue"] is True
+
+
+def _hang(stage):
+    stage.start()
+    stage.batch()
+    stage.look(after=400.0, batch_id=1, trigger_started_at=stage.now + 1.0)
+
+
+def _root_of_running(stage):
+    spans = stage.spans()
+    running = next(span for span in spans if span.name == "running")
+    (root,) = [span for span in spans if span.context.span_id == running.parent.span_id]
+    return root
+
+
+@pytest.mark.parametrize("outcome", ["stopped", "unknown"])
+def test_hung_batch_has_a_root_however_its_run_ends(outcome):
+    """A stop, or an application that is gone, leaves no span without its parent, and is no error."""
+    stage = Stage()
+    _hang(stage)
+    stage.end() if outcome == "stopped" else stage.lose()
+    root = _root_of_running(stage)
+    assert root.name == "batch orders"
+    assert root.status.status_code is StatusCode.UNSET
+    assert _said(root, "batch.id", "batch.overdue", "batch.outcome") == {
+        "batch.id": 1,
+        "batch.overdue": True,
+        "batch.outcome": outcome,
+    }
+
+
+def test_hung_batch_whose_event_was_lost_has_a_root():
+    """The next batch shows that it is over; how it went nobody knows."""
+    stage = Stage()
+    _hang(stage)
+    stage.life.batch_id += 1
+    stage.batch()
+    assert _said(_root_of_running(stage), "batch.outcome") == {"batch.outcome": "unknown"}
+
+
+def test_hung_batch_whose_event_comes_late_has_one_root():
+    """A look already saw the next batch; the event of this one was still on its way."""
+    stage = Stage()
+    stage.start()
+    stage.batch()
+    began = stage.now + 1.0
+    stage.look(after=400.0, batch_id=1)
+    stage.look(after=400.0, batch_id=1)
+    stage.look(after=1.0, batch_id=2)
+    stage.batch(after=began - stage.now, seconds=800.0)
+    stage.look(after=1.0, batch_id=1, trigger_started_at=began)
+    stage.end()
+    spans = stage.spans()
+    assert [span.attributes[f"{P}batch.id"] for span in spans if span.name == "running"] == [1, 2]
+    roots = [span for span in spans if span.name == "batch orders"]
+    assert [span.attributes[f"{P}batch.id"] for span in roots] == [0, 1, 2]
+    assert f"{P}batch.outcome" not in roots[1].attributes
+
+
+def test_hung_batch_that_fails_has_one_root():
+    """The failure is on it."""
+    stage = Stage()
+    _hang(stage)
+    stage.end(BOOM)
+    root = _root_of_running(stage)
+    assert root.status.status_code is StatusCode.ERROR
+    assert f"{P}batch.outcome" not in root.attributes
+
+
+def test_verdict_of_a_hung_query_names_the_batch_that_hangs():
+    """A log line of the query as it is now has the ids of the root that will come."""
+    stage = Stage()
+    stage.start()
+    batch = stage.batch()
+    assert stage.exporter.ids_of(stage.query) == stage.exporter.ids_of(batch)
+    stage.look(after=400.0, batch_id=1, trigger_started_at=stage.now + 1.0)
+    ids = stage.exporter.ids_of(stage.query)
+    stage.end()
+    root = _root_of_running(stage)
+    assert ids == span_ids.to_hex(root.context.trace_id, root.context.span_id)
+
+
+def test_runs_whose_end_was_never_told_are_let_go():
+    """A query that is restarted for ever under a lossy bus does not eat the driver."""
+    stage = Stage()
+    for _ in range(50):
+        stage.start()
+        stage.batch()
+    stage.start()
+    for _ in range(9):
+        stage.start()
+    assert len(stage.exporter._runs) <= 4
+    starts = stage.spans("start orders")
+    assert len(starts) == 60 - 4
+    assert starts[-1].attributes[f"{P}start.outcome"] == "unknown"
+
+
+def test_pipeline_is_made_once_whoever_asks_first():
+    """`batch_span` in the user's thread and the worker may both be the first."""
+    made, slow = [], threading.Event()
+
+    def make():
+        slow.wait(0.2)  # long enough for the others to ask too
+        made.append(object())
+        return made[-1]
+
+    exporter, found = TraceExporter(make), []
+    threads = [threading.Thread(target=lambda: found.append(exporter.pipeline)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert found == made * 4
 
 
 def test_patient_query_is_not_overdue():

@@ -2,7 +2,7 @@
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.trace import StatusCode
 from stage import Life, feed
 from theatre import Stage, users_provider
@@ -10,6 +10,8 @@ from theatre import Stage, users_provider
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 from streamgauge.exporters import span_ids
+
+P = "spark.streaming."
 
 
 @pytest.fixture
@@ -64,6 +66,27 @@ def test_root_that_was_begun_early_ends_with_the_run(own):
     names = [span.name for span in memory.get_finished_spans()]
     assert names.count("batch orders") == 2
     assert all(s.status.status_code is StatusCode.UNSET for s in memory.get_finished_spans())
+
+
+def test_roots_begin_with_what_is_known_of_them(own):
+    """A sampler or a processor of the user's sees query, run and batch from the beginning."""
+    provider, _ = own
+    begun = []
+
+    class Watch(SpanProcessor):
+        def on_start(self, span, parent_context=None):
+            begun.append((span.name, dict(span.attributes)))
+
+    provider.add_span_processor(Watch())
+    stage = Stage(provider=provider)
+    stage.start()
+    stage.batch()
+    stage.exporter.context_of(stage.life.run_id, 1, stage.query)
+    stage.look(after=400.0, batch_id=2, trigger_started_at=stage.now + 1.0)
+    roots = [said for name, said in begun if name.endswith(" orders")]
+    told = [(said.get(f"{P}query.label"), said.get(f"{P}run.id")) for said in roots]
+    assert told == [("orders", stage.life.run_id)] * 4
+    assert [said.get(f"{P}batch.id") for said in roots] == [None, 0, 1, 2]
 
 
 def test_agent_uses_a_given_provider_and_never_closes_it(own):

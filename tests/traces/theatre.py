@@ -10,12 +10,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life
 
+from streamgauge.exporters.failed_batch import Planned
 from streamgauge.exporters.own_pipeline import make_own
 from streamgauge.exporters.traces import TraceExporter
 from streamgauge.exporters.users_pipeline import UsersPipeline
 from streamgauge.listener.decoder import decode
 from streamgauge.listener.fleet import Fleet
-from streamgauge.listener.looks import Details, Gone, Sighting
+from streamgauge.listener.looks import CheckpointLook, Details, Gone, Sighting
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
 
@@ -59,7 +60,11 @@ class Stage:
                 environ={} if environ is None else environ,
             )
 
-        self.exporter = TraceExporter(make, planned=lambda _: planned)
+        self.planned = planned  # the number of a batch, or a `Planned`
+        self.exporter = TraceExporter(make, planned=lambda _: self._planned())
+
+    def _planned(self):
+        return Planned(self.planned, self.now) if isinstance(self.planned, int) else self.planned
 
     def _count(self, outcome, spans):
         self.counts[outcome] += spans
@@ -111,6 +116,13 @@ class Stage:
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **values
         )
         self.exporter.observe(self.fleet.look(sighting))
+
+    def inspect(self, **names):
+        """The names in the checkpoint are read through Spark."""
+        found = CheckpointLook(
+            query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **names
+        )
+        self.exporter.observe(self.fleet.inspect(found))
 
     def lose(self, **gone):
         """The watchdog finds that the run is over."""

@@ -1,0 +1,187 @@
+"""The listener and its bridge where there is no Spark: what fails, what is closed, what is off."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql.streaming import StreamingQueryListener
+from stage import Life, wait_for
+
+from streamgauge import Config, TelemetryListener
+from streamgauge.exporters import Exporter
+from streamgauge.exporters.pushgateway import PushgatewayExporter
+from streamgauge.listener.bridge import Bridge
+from streamgauge.listener.inbox import Inbox
+
+QUIET = {"metrics_address": "", "log_level": "off"}
+IDLE = SimpleNamespace(id="q", runId="r", timestamp="2026-11-16T00:00:00.000Z")
+
+
+class FakeEvent:
+    """A Java event that answers with its JSON, or with an error."""
+
+    def __init__(self, text=None):
+        self._text = text
+
+    def json(self):
+        if self._text is None:
+            raise RuntimeError("no json here")
+        return self._text
+
+
+def addListener(listener):  # noqa: N802 - as PySpark's own
+    """What classic PySpark does, less the JVM."""
+    return listener._jlistener
+
+
+def removeListener(listener):  # noqa: N802
+    """The same property is asked for."""
+    return listener._jlistener
+
+
+@pytest.fixture(autouse=True)
+def _no_jvm(monkeypatch):
+    """The bridge itself stands for its Java object; PySpark's own is the word `slow`."""
+    monkeypatch.setattr("streamgauge.telemetry.wrap", lambda bridge: bridge)
+    monkeypatch.setattr(StreamingQueryListener, "_jlistener", "slow", raising=False)
+
+
+def _errors(agent):
+    return dict(agent.stats.of("errors"))
+
+
+class Threads:
+    """A logger that knows which threads wrote to it."""
+
+    def __init__(self):
+        self.seen = []
+
+    def error(self, *_, **said):
+        self.seen.append((threading.current_thread().name, said["part"]))
+
+    def __getattr__(self, _):
+        return lambda *_, **__: self
+
+
+def test_event_that_nobody_can_read_is_counted_and_logged_by_the_worker(agent):
+    """Not on Spark's thread: whatever the log is written to may block."""
+    logger = Threads()
+    mine = agent(logger=logger)
+    Bridge(mine.inbox).onQueryProgress(FakeEvent())
+    wait_for(lambda: logger.seen, what="the line")
+    assert logger.seen == [("streamgauge-worker", "bridge")]
+    assert _errors(mine) == {"bridge": 1}
+
+
+def test_public_event_that_can_not_be_read_is_counted():
+    """The slow way has the same guard."""
+    listener = TelemetryListener(**QUIET)
+    addListener(listener)
+    listener.onQueryProgress(object())
+    wait_for(lambda: _errors(listener), what="the count")
+    assert _errors(listener) == {"bridge": 1}
+
+
+def test_nothing_reaches_spark_from_a_broken_inbox(monkeypatch):
+    """Not even what can't happen."""
+
+    def broken(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Inbox, "put", broken)
+    Bridge(Inbox(10)).onQueryProgress(FakeEvent("{}"))
+
+
+def test_closed_listener_that_is_added_again_works():
+    """It gets a new agent; the old bridge, should it still be on the bus, fills nothing."""
+    listener = TelemetryListener(**QUIET)
+    before = addListener(listener)
+    old = listener._agent
+    listener.close()
+    after, life = addListener(listener), Life()
+    before.onQueryStarted(FakeEvent(life.started()))
+    after.onQueryStarted(FakeEvent(life.started()))
+    assert not listener.closed
+    assert len(old.inbox) == 0
+    wait_for(lambda: listener.stats.of("events") == {"started": 1}, what="the start")
+
+
+def test_closed_listener_can_be_removed():
+    """It is the very object that was added, and no new agent begins for that."""
+    listener = TelemetryListener(**QUIET)
+    added = addListener(listener)
+    listener.close()
+    assert removeListener(listener) is added
+    assert listener.closed
+
+
+def test_connect_session_that_adds_a_closed_listener_is_followed(monkeypatch):
+    """Connect tells when it adds one: a new agent begins."""
+    monkeypatch.setattr("streamgauge.agent.Agent.follow", lambda *_, **__: None)
+    listener = TelemetryListener(**QUIET)
+    listener._set_spark_session(object())
+    listener.close()
+    listener._set_spark_session(object())
+    assert not listener.closed
+
+
+def test_time_on_the_bus_is_measured_or_unknown():
+    """The slow way takes time too; with Connect nobody waits, and nothing is observed."""
+    listener = TelemetryListener(**QUIET)
+    addListener(listener)
+    agent = listener._agent
+    listener.onQueryIdle(IDLE)
+    agent.flush()
+    assert sum(agent.prometheus.callback_seconds._counts) == 1
+    assert agent.prometheus.callback_seconds._sum > 0
+    listener._connect = True
+    listener.onQueryIdle(IDLE)
+    agent.flush()
+    assert sum(agent.prometheus.handling_seconds._counts) == 2
+    assert sum(agent.prometheus.callback_seconds._counts) == 1
+
+
+def test_kill_switch_holds_on_an_unknown_spark(monkeypatch):
+    """Without the listener that does nothing, PySpark's own is added, and its events are let go."""
+
+    def missing():
+        raise AttributeError("no such class in this Spark")
+
+    monkeypatch.setattr("streamgauge.telemetry.wrap_nothing", missing)
+    listener = TelemetryListener(disabled=True)
+    assert addListener(listener) == "slow"
+    listener.onQueryProgress(object())
+    assert listener._agent is None
+
+
+@pytest.mark.parametrize("word", ["1", "true"])
+def test_kill_switch_of_the_environment_wins(monkeypatch, word):
+    """Over a Config and over single settings."""
+    monkeypatch.setenv("STREAMGAUGE_DISABLED", word)
+    assert TelemetryListener(Config(disabled=False)).disabled
+    assert TelemetryListener(disabled=False).disabled
+
+
+def test_dead_collector_does_not_starve_the_last_push(agent, tmp_path, monkeypatch):
+    """Those who may wait for longest are closed last."""
+    closed = []
+
+    def close(self):
+        closed.append(self.name)
+        self._done.set()
+        self._wake.set()
+
+    monkeypatch.setattr(PushgatewayExporter, "close", close)
+
+    class Users(Exporter):
+        name = "users"
+
+        def close(self):
+            closed.append(self.name)
+
+    mine = agent(
+        traces=str(tmp_path / "t.jsonl"), pushgateway_url="127.0.0.1:1", exporters=[Users()]
+    )
+    monkeypatch.setattr(mine.traces, "close", lambda: closed.append("traces"))
+    mine.close()
+    assert closed == ["pushgateway", "users", "traces"]
