@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
-from .promql import agent, knob, of_app, window
+from .promql import agent, knob, of_app, of_seen, window
 
 _NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
 _WHERE = "{{app}} {{instance}}"
+_UP = 'max by (job, instance) (up{job=~"$job"})'
+_FILLED = f"{agent('agent_series')} / on (job, instance) {agent('agent_series_limit')}"
 _DROPPED = window("dropped_window")
 
 
@@ -35,8 +37,14 @@ def _chart(title: str, unit: str, bad: str, *targets: Target, **more: object) ->
     return Panel(title, "timeseries", unit, bad, targets=targets, **settings)  # type: ignore[arg-type]
 
 
+def _count(name: str, span: str) -> str:
+    """All agents of the application together, those that died within the span too."""
+    each = of_seen(f"sum by (job, instance) (round(increase({agent(name)}[{span}])))")
+    return f"sum(\n{each}\n)"
+
+
 def _lost(name: str) -> str:
-    return f"sum(increase({agent(name)}[{_DROPPED}]))"
+    return _count(name, _DROPPED)
 
 
 AGENT_BOARD = Board(
@@ -50,8 +58,13 @@ AGENT_BOARD = Board(
                 _stat(
                     "Agents that answer",
                     "percentunit",
-                    "Share of the scraped targets that answer. Bad is below 100 %.",
-                    Target('avg(up{job=~"$job"})', "up", instant=True),
+                    f"Share of the agents seen in {window('memory_window')} that answer, as long as Prometheus has"
+                    " them as targets. Bad is below 100 %.",
+                    Target(
+                        f"avg(\n{of_seen(_UP)}\n)",
+                        "up",
+                        instant=True,
+                    ),
                     alerts=("AgentDown",),
                     steps=((None, RED), (1, GREEN)),
                     decimals=0,
@@ -86,7 +99,7 @@ AGENT_BOARD = Board(
                     "Own failures in an hour",
                     "short",
                     "Failures of the agent's parts, which no query notices. Bad is a number that grows.",
-                    Target(f"sum(increase({agent('agent_errors_total')}[1h]))", "errors", True),
+                    Target(_count("agent_errors_total", "1h"), "errors", True),
                     alerts=("AgentBlind",),
                     steps=((None, GREEN), (0.5, ORANGE)),
                     decimals=0,
@@ -96,7 +109,7 @@ AGENT_BOARD = Board(
                     "percentunit",
                     "The fullest agent. Bad is near 100 %: new label sets are refused.",
                     Target(
-                        f"max({agent('agent_series')} / on (job, instance) {agent('agent_series_limit')})",
+                        f"max(\n{of_app(_FILLED)}\n)",
                         "used",
                         instant=True,
                     ),
@@ -107,11 +120,7 @@ AGENT_BOARD = Board(
                     "Fallback events in an hour",
                     "short",
                     "Events through PySpark's slow public objects. Bad is any: an unknown Spark.",
-                    Target(
-                        f"sum(increase({agent('agent_fallback_events_total')}[1h]))",
-                        "fallback",
-                        True,
-                    ),
+                    Target(_count("agent_fallback_events_total", "1h"), "fallback", True),
                     steps=((None, GREEN), (0.5, ORANGE)),
                     decimals=0,
                 ),

@@ -72,12 +72,14 @@ class Panel:
     minimum: float | None = 0
     maximum: float | None = None
     decimals: int | None = None
-    log: bool = False  # a scale on which a line and its forecast can both be read
+    log: Literal[0, 2, 10] = 0  # a scale on which a line and its forecast can both be read
     legend: Literal["list", "table", "none"] = "list"
     mappings: dict[str, tuple[str, str]] = field(default_factory=dict)  # value: (text, colour)
     overrides: tuple[Override, ...] = ()
     columns: tuple[str, ...] = ()  # of a table: labels, then one a target
-    sort: str = ""  # column that the table is sorted by, largest first
+    sort: tuple[
+        str, ...
+    ] = ()  # columns that the table is sorted by, largest first unless with a minus
     links: tuple[Link, ...] = ()
 
 

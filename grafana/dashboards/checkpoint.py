@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT, limit
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, TEXT, limit
 from .links import QUERY_ROW
 from .promql import OF_APP, QUERY, best, increase, recorded, series
 from .state import SNAPSHOT_LAG
@@ -63,7 +63,7 @@ CHECKPOINT_BOARD = Board(
                         *("Job", "Application", "Query", "Uncommitted", "Planned", "Committed"),
                         *("Since commit", "Findings", "Resets in a day", "State files", "Shared"),
                     ),
-                    sort="Uncommitted",
+                    sort=("Uncommitted",),
                     overrides=(
                         Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 180))),
                         Override(
@@ -112,7 +112,7 @@ CHECKPOINT_BOARD = Board(
                     minimum=None,
                     fill=0,
                     overrides=(
-                        Override("^planned$", (("color", ORANGE),)),
+                        Override("^planned$", (("color", PURPLE),)),
                         Override("^committed$", (("color", GREEN),)),
                         Override("^committed, by events$", (("color", BLUE),)),
                     ),
@@ -124,7 +124,7 @@ CHECKPOINT_BOARD = Board(
                     Target(best("max", "checkpoint_uncommitted_batches"), "uncommitted"),
                     alerts=("CommitsStalled", "DuplicateRisk"),
                     axis="batches",
-                    overrides=(Override("^uncommitted$", (("color", ORANGE),)),),
+                    overrides=(Override("^uncommitted$", (("color", BLUE),)),),
                 ),
                 _chart(
                     "Since the last commit",

@@ -9,12 +9,15 @@ from .promql import (
     ALERTS,
     ALERTS_SINCE,
     CHANGE,
+    CRITICAL,
+    FRESHNESS,
     ON,
     P95,
     QUERY,
     VANISHED,
     VERDICT,
     VERDICTS,
+    WARNING,
     WATERMARK_LAG,
     best,
     knob,
@@ -28,6 +31,8 @@ _NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
 VERDICT_TEXTS = {
     str(number): (state.replace("_", " "), colour) for state, (number, colour) in VERDICTS.items()
 }
+_OF_TARGET = ((None, GREEN), (1, RED))
+_WORST_ALERT = f"max by ({QUERY}) (\n  2 * {CRITICAL}\n  or {WARNING}\n)"
 _ALERT_LABELS = "alertname, severity, job, app, query"
 
 
@@ -74,9 +79,10 @@ def _stat(title: str, unit: str, bad: str, empty: str, target: Target, **more: o
 
 _STATS = (
     _stat(
-        "Pages now",
+        "Critical alerts now",
         "short",
-        "Bad is anything above 0: each is a critical alert that pages; the list below names it.",
+        "Bad is anything above 0; the list below names each. Pages are fewer: Alertmanager groups these"
+        " alerts, and holds back those whose cause pages already.",
         _NO_RULES,
         _firing("critical"),
         alerts=("QueryFailed", "QueryStalled", "QueryVanished"),
@@ -94,13 +100,14 @@ _STATS = (
         decimals=0,
     ),
     _stat(
-        "Oldest output",
-        "s",
-        "Freshness of the query whose output is oldest. Bad is more than the objective's target.",
-        _NO_AGENT,
-        Target(f"max({series('freshness_lag_seconds')})", "oldest", instant=True),
+        "Age of output, of its target",
+        "percentunit",
+        "The query that is furthest beyond what its objective allows. Bad is 100 % and more: stale.",
+        _NO_RULES,
+        Target(f"max({FRESHNESS})", "oldest", instant=True),
         alerts=("FreshnessBudgetBurn",),
-        steps=((None, GREEN), (knob("freshness_seconds"), RED)),
+        steps=_OF_TARGET,
+        decimals=0,
     ),
     _stat(
         "Silence, of its budget",
@@ -146,12 +153,15 @@ _TABLE = Panel(
     "Queries, worst first",
     "table",
     "short",
-    "Bad is at the top. A click on a query opens its board; a click on a verdict offers its traces"
-    " and the runbooks.",
+    "Bad is at the top: queries with a critical alert first, and of those the worst verdict. A watermark"
+    " below 0 is ahead of the clock. A click on a query opens its board; a click on a verdict offers its"
+    " traces and the runbooks.",
     _NO_AGENT,
     (
         Target(f"{VERDICT}\nor {ON} 10 * (\n{VANISHED}\n)", instant=True),
+        Target(_WORST_ALERT, instant=True),
         Target(best("max", "freshness_lag_seconds"), instant=True),
+        Target(FRESHNESS, instant=True),
         Target(recorded("query:streamgauge_backlog:rows"), instant=True),
         Target(rate("input_rows_total"), instant=True),
         Target(P95, instant=True),
@@ -160,19 +170,27 @@ _TABLE = Panel(
         Target(f"sum by ({QUERY}) ({series('state_memory_bytes')})", instant=True),
         Target(f"1000 * {best('max', 'query_started_timestamp_seconds')}", instant=True),
     ),
-    alerts=("QueryFailed", "QueryStalled", "FallingBehind", "BatchDurationRegression"),
+    alerts=(
+        *("QueryFailed", "QueryStalled", "FallingBehind", "BatchDurationRegression"),
+        *("FreshnessBudgetBurn", "AllRowsLate", "CheckpointShared"),
+    ),
     width=24,
     height=15,
     columns=(
-        *("Job", "Application", "Query", "Verdict", "Freshness", "Backlog", "Rows/s"),
-        *("p95 batch", "Against last week", "Watermark lag", "State", "Last restart"),
+        *("Job", "Application", "Query", "Verdict", "Alert", "Freshness", "Of its target"),
+        *("Backlog", "Rows/s", "p95 batch", "Against last week", "Watermark lag", "State"),
+        "Last restart",
     ),
-    sort="Verdict",
+    sort=("Alert", "Verdict"),
     overrides=(
         Override(
             "^Verdict$",
             (
                 ("mappings", VERDICT_TEXTS),
+                (
+                    "thresholds",
+                    ((None, "transparent"),),
+                ),  # a missing query has an alert and no verdict
                 ("cell", "color-background"),
                 ("links", (QUERY_ROW, EXPLORE_ROW, RUNBOOKS)),
                 ("custom.width", 130),
@@ -180,10 +198,20 @@ _TABLE = Panel(
         ),
         Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 180))),
         Override(
-            "^Freshness$",
+            "^Alert$",
             (
-                ("unit", "s"),
-                ("thresholds", ((None, TEXT), (knob("freshness_seconds"), RED))),
+                ("mappings", {"1": ("warning", ORANGE), "2": ("critical", RED)}),
+                ("cell", "color-text"),
+                ("custom.width", 90),
+            ),
+        ),
+        Override("^Freshness$", (("unit", "s"),)),
+        Override(
+            "^Of its target$",
+            (
+                ("unit", "percentunit"),
+                ("decimals", 0),
+                ("thresholds", ((None, TEXT), (1, RED))),
                 ("cell", "color-text"),
             ),
         ),
@@ -206,7 +234,14 @@ _TABLE = Panel(
                 ("cell", "color-text"),
             ),
         ),
-        Override("^Watermark lag$", (("unit", "s"),)),
+        Override(
+            "^Watermark lag$",
+            (
+                ("unit", "s"),
+                ("thresholds", ((None, RED), (0, TEXT))),
+                ("cell", "color-text"),
+            ),
+        ),
         Override("^State$", (("unit", "bytes"),)),
         Override("^Last restart$", (("unit", "dateTimeFromNow"),)),
     ),
@@ -244,7 +279,7 @@ _FIRING = Panel(
     width=12,
     height=15,
     columns=("Alert", "Severity", "Job", "Application", "Query", "Holds for"),
-    sort="-Severity",
+    sort=("-Severity",),
     overrides=(
         Override("^Alert$", (("links", (RUNBOOK_ROW,)), ("custom.minWidth", 230))),
         Override("^Query$", (("links", (QUERY_ROW,)),)),
@@ -261,17 +296,18 @@ _FIRING = Panel(
 )
 
 _OLDEST = Panel(
-    "Freshness: the ten oldest",
+    "Age of output, of its target: the ten worst",
     "bargauge",
-    "s",
-    "How old the output of a query is. Bad is past the objective's target.",
-    _NO_AGENT,
-    (Target(f"topk(10, {best('max', 'freshness_lag_seconds')})", "{{query}}", instant=True),),
+    "percentunit",
+    "How old the output of a query is, as a share of what its objective allows. Bad is 100 % and more:"
+    " stale.",
+    _NO_RULES,
+    (Target(f"topk(10, {FRESHNESS})", "{{query}}", instant=True),),
     alerts=("FreshnessBudgetBurn",),
     width=6,
     height=15,
-    steps=((None, GREEN), (knob("freshness_seconds"), RED)),
-    maximum=None,
+    steps=_OF_TARGET,
+    decimals=0,
 )
 
 _SLOWER = Panel(

@@ -23,8 +23,8 @@ VERDICTS = {
     "restarting": (6, "#fa6400"),
     "blind": (7, "#8f3bb8"),
     "stalled": (8, "#e02f44"),
-    "failed": (9, "#c4162a"),
-    "vanished": (10, "#ad0317"),
+    "failed": (9, "#7a0d1c"),
+    "vanished": (10, "#e0248f"),
 }
 
 
@@ -54,8 +54,15 @@ def agent(name: str) -> str:
 
 def of_app(expr: str) -> str:
     """A vector by job and instance, with the application that the instance serves."""
-    info = series("build_info", chosen='job=~"$job", app=~"$app"')
+    info = series("build_info", chosen=OF_APP)
     return f"({expr})\n* on (job, instance) group_left (app) max by (job, instance, app) ({info})"
+
+
+def of_seen(expr: str) -> str:
+    """A vector by job and instance, of those that served the application lately: a dead one too."""
+    info = series("build_info", chosen=OF_APP)
+    seen = f"last_over_time({info}[{window('memory_window')}])"
+    return f"({expr})\n* on (job, instance) max by (job, instance) ({seen})"
 
 
 def best(operation: str, name: str, more: str = "", by: str = "") -> str:
@@ -70,9 +77,18 @@ def rate(name: str, more: str = "", by: str = "") -> str:
 
 
 def increase(name: str, window: str = "$__rate_interval", more: str = "", by: str = "") -> str:
-    """A counter's increase by query."""
+    """How often something happened by query: whole numbers, which `increase` alone does not give."""
     labels = f"{QUERY}{', ' + by if by else ''}"
-    return f"sum by ({labels}) (increase({series(name, more)}[{window}]))"
+    return f"sum by ({labels}) (round(increase({series(name, more)}[{window}])))"
+
+
+def failures(window: str, by: str) -> str:
+    """Ends by exception. A class that is new has no earlier value to rise from: all of it counts."""
+    ends = series("query_terminations_total", 'outcome="failed"')
+    return (
+        f"sum by ({by}) (\n  {ends} unless {ends} offset {window}\n"
+        f"  or round(increase({ends}[{window}]))\n)"
+    )
 
 
 def knob(name: str) -> float:
@@ -111,6 +127,10 @@ _CONCERNED = (
 )
 ALERTS = f'ALERTS{{{_OURS}, alertstate="firing", {_CONCERNED}}}'
 ALERTS_OF_APP = ALERTS.replace(', query=~"$query|"', "")
+CRITICAL, WARNING = (
+    f'ALERTS{{{_OURS}, alertstate="firing", severity="{severity}", {CHOSEN}}}'
+    for severity in ("critical", "warning")
+)
 ALERTS_SINCE = f"ALERTS_FOR_STATE{{{_OURS}, {_CONCERNED}}}"
 
 ON = f"on ({QUERY})"
@@ -122,5 +142,10 @@ P95 = (
 CHANGE = (
     f"{recorded('query:streamgauge_batch_duration:mean15m')}"
     f" / {ON} {recorded('query:streamgauge_batch_duration:avg1w')} - 1"
+)
+# 1 and more is stale: the target is the query's own, as the objective has it.
+FRESHNESS = (
+    f"{best('max', 'freshness_lag_seconds')}"
+    f" / {ON} {recorded('query:streamgauge_freshness_target:seconds')}"
 )
 WATERMARK_LAG = f"time() - {best('max', 'watermark_timestamp_seconds')}"

@@ -11,6 +11,7 @@ from .promql import (
     QUERY,
     VERDICT,
     best,
+    failures,
     increase,
     knob,
     rate,
@@ -43,7 +44,6 @@ _INFO = (
     *("team", "env", "tier", "run_id", "checkpoint"),
 )
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
-_FAILURES = series("query_terminations_total", 'outcome="failed"')
 TRIGGER = Target(f"{best('max', 'trigger_interval_seconds')} > 0", "trigger interval")
 
 
@@ -271,7 +271,7 @@ ROWS = Panel(
     overrides=(
         Override("^read$", (("color", BLUE),)),
         Override("^could be processed$", (("color", GREEN),)),
-        Override("^arriving$", (("color", ORANGE),)),
+        Override("^arriving$", (("color", PURPLE),)),
     ),
 )
 
@@ -315,7 +315,7 @@ _STARTS = Panel(
     (
         Target(increase("query_starts_total"), "starts"),
         Target(increase("query_terminations_total", more='outcome="stopped"'), "stopped"),
-        Target(increase("query_terminations_total", more='outcome="failed"'), "failed"),
+        Target(failures("$__rate_interval", QUERY), "failed"),
         Target(increase("query_terminations_total", more='outcome="unknown"'), "end not seen"),
     ),
     alerts=("RestartLoop", "QueryFailed"),
@@ -339,14 +339,15 @@ _ERRORS = Panel(
     "No query failed in this time range.",
     (
         Target(
-            f"sum by (error_class) (increase({_FAILURES}[$__range]))",
+            f"{failures('$__range', 'error_class')} > 0",
             "{{error_class}}",
             instant=True,
         ),
     ),
     alerts=("QueryFailed", "RestartLoop"),
+    condition="the query failed in the chosen time",
     width=8,
-    steps=((None, GREY), (0.5, RED)),
+    steps=((None, GREY), (1, RED)),
     decimals=0,
 )
 

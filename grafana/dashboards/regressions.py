@@ -40,6 +40,10 @@ def _against(name: str, ago: str) -> Target:
     return Target(f"{_of_app(name)} / {ON} {_of_app(name)} offset {ago} - 1", instant=True)
 
 
+# The cost times the rows of the same hour. A batch counts whole when it ends, so it may exceed the hour.
+_BUSY = f"clamp_max({_of_app(_COST)} * {ON} {_of_app(_RATE)} / 1000, 1)"
+
+
 def _phase(ago: str = "") -> str:
     back = f" offset {ago}" if ago else ""
     spent = f"increase({series('phase_duration_seconds_total')}[{_HOUR}]{back})"
@@ -67,7 +71,8 @@ REGRESSIONS = Board(
                     "table",
                     "short",
                     "Bad is a cost that rose against both yesterday and last week: the code or its"
-                    " surroundings got slower. A longer batch at the same cost is more load.",
+                    " surroundings got slower. A longer batch at the same cost is more load. Busy is the share"
+                    f" of the last {_HOUR} that went into batches; one that took longer reads 100 %.",
                     "No query has read rows for an hour, or the rules are not loaded.",
                     (
                         _against(_COST, _WEEK),
@@ -77,7 +82,7 @@ REGRESSIONS = Board(
                         Target(f"{_of_app(_MEAN)} / {ON} {_of_app(_AVG)} - 1", instant=True),
                         Target(_of_app(_RATE), instant=True),
                         _against(_RATE, _WEEK),
-                        Target(_of_app("query:streamgauge_busy:ratio15m"), instant=True),
+                        Target(_BUSY, instant=True),
                     ),
                     alerts=(
                         "ProcessingCostRegression",
@@ -91,7 +96,7 @@ REGRESSIONS = Board(
                         *("Cost against yesterday", "Seconds per 1,000 rows", "Mean batch"),
                         *("Batch against its week", "Rows/s", "Rows against last week", "Busy"),
                     ),
-                    sort="Cost against last week",
+                    sort=("Cost against last week",),
                     overrides=(
                         Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 150))),
                         Override("^(Cost against .*|Batch against its week)$", _CHANGE),
@@ -180,7 +185,7 @@ REGRESSIONS = Board(
                     condition=_HISTORY,
                     height=9,
                     columns=("Phase", "Now", "A week ago"),
-                    sort="Now",
+                    sort=("Now",),
                 ),
             ),
         ),

@@ -20,7 +20,7 @@ from streamgauge.grafana.alerts.knobs import Settings
 
 from .board import Board, Link, Override, Panel, Place, Row, Step, Target, places
 from .commands import text_of
-from .promql import ALERTS, best, increase
+from .promql import ALERTS, QUERY, best, failures, increase
 from .shapes import shape, start
 
 SCHEMA = 38
@@ -140,12 +140,12 @@ def _annotations(board: Board) -> list[Any]:
     # Of many queries at once, starts and replays would be a fence before the graphs.
     shown = {"Failures"} if board.many else {"Starts", "Failures", "Replays"}
     started = f"1000 * {best('max', 'query_started_timestamp_seconds')}"
-    failures = increase("query_terminations_total", more='outcome="failed"', by="error_class")
+    failed = f"{failures('$__rate_interval', f'{QUERY}, error_class')} > 0"
     marks = [
         _annotation("Starts", "blue", started, "{{query}} started", "{{app}}").use_value_for_time(
             True
         ),
-        _annotation("Failures", "red", f"{failures} > 0", "{{query}} failed", "{{error_class}}"),
+        _annotation("Failures", "red", failed, "{{query}} failed", "{{error_class}}"),
         _annotation(
             "Replays",
             "orange",
@@ -205,6 +205,9 @@ def _panel(panel: Panel) -> Any:
     if panel.links:
         builder = builder.data_links([_link(link) for link in panel.links])
     builder = shape(builder, panel)
+    if panel.kind == "table":  # Grafana would write the panel's text into every empty cell
+        blank = model.DynamicConfigValue(id_val="noValue", value="")
+        builder = builder.override_by_regexp(".*", [blank])
     for override in panel.overrides:
         builder = builder.override_by_regexp(override.pattern, _properties(override))
     return builder

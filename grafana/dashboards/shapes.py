@@ -20,6 +20,8 @@ from grafana_foundation_sdk.models import heatmap as heatmap_model
 
 from .board import Panel
 
+_ROOM_ABOVE_LINE = 1.1  # a line that must not be crossed is in sight, however far below it all is
+
 
 def start(panel: Panel) -> Any:
     """A builder of the panel's kind."""
@@ -66,10 +68,12 @@ def _timeseries(builder: Any, panel: Panel) -> Any:
         )
     if panel.log:
         scale = common.ScaleDistributionConfig().type(common_model.ScaleDistribution.LOG)
-        builder = builder.scale_distribution(scale.log(10))
+        builder = builder.scale_distribution(scale.log(panel.log))
     if panel.line:
         style = common.GraphThresholdsStyleConfig()
         builder = builder.thresholds_style(style.mode(common_model.GraphThresholdsStyleMode.DASHED))
+        highest = max(value for value, _ in panel.steps if value is not None)
+        builder = builder.axis_soft_max(round(_ROOM_ABOVE_LINE * highest, 6))
     return builder
 
 
@@ -150,10 +154,12 @@ def _table(builder: Any, panel: Panel) -> Any:
             )
         )
     )
-    if panel.sort:
-        order = common.TableSortByFieldState().display_name(panel.sort.lstrip("-"))
-        builder = builder.sort_by([order.desc(not panel.sort.startswith("-"))])
-    return builder
+    return builder.sort_by([_order(column) for column in panel.sort])
+
+
+def _order(column: str) -> Any:
+    order = common.TableSortByFieldState().display_name(column.lstrip("-"))
+    return order.desc(not column.startswith("-"))
 
 
 def _traces(builder: Any, _: Panel) -> Any:

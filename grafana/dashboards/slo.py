@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED, limit
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
 from .links import QUERY_ROW
 from .promql import ALERTS_OF_APP, OF_APP, best, knob, recorded
 
@@ -27,7 +27,7 @@ def _left(chosen: str) -> str:
     return f"1 - {recorded(_ratio('3d'), chosen=chosen)} / {_BUDGET}"
 
 
-_BURNS = (("1h", RED), ("6h", ORANGE), ("1d", BLUE), ("3d", GREY))
+_BURNS = (("1h", BLUE), ("6h", PURPLE), ("1d", GREEN), ("3d", GREY))
 
 SLO_BOARD = Board(
     "slo",
@@ -63,7 +63,7 @@ SLO_BOARD = Board(
                         *("Job", "Application", "Query", "Budget left", "Now", "Stale 1h"),
                         *("Stale 6h", "Stale 1d", "Stale 3d", "Target"),
                     ),
-                    sort="-Budget left",
+                    sort=("-Budget left",),
                     decimals=1,
                     overrides=(
                         Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 150))),

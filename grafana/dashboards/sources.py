@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, GREEN, GREY, ORANGE, RED, limit
+from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
 from .promql import ON, QUERY, best, increase, knob, rate, recorded, series, window
 from .query import PHASE_COLOURS, ROWS
 
@@ -116,6 +116,12 @@ BEHIND = Row(
             condition=_TELLS,
             axis="partitions",
             width=8,
+            overrides=(
+                Override("^stalled$", (("color", RED),)),
+                Override("^added$", (("color", GREEN),)),
+                Override("^gone$", (("color", ORANGE),)),
+                Override("^made anew$", (("color", PURPLE),)),
+            ),
         ),
     ),
 )
@@ -220,13 +226,17 @@ SOURCES = Board(
                     "Rows written",
                     "timeseries",
                     "short",
-                    "Bad is rows that are read and never written.",
-                    "The sink does not tell how many rows it wrote (foreachBatch doesn't).",
+                    "Beside the rows that were read. Bad is rows that are read and never written.",
+                    "The sink does not tell how many rows it wrote (files and foreachBatch don't).",
                     (
                         Target(rate("output_rows_total"), "written"),
-                        Target(rate("input_rows_total"), "read"),
+                        Target(
+                            f"{rate('input_rows_total')}\nand {ON} {rate('output_rows_total')}",
+                            "read",
+                        ),
                     ),
                     alerts=("ThroughputDrop",),
+                    condition="the sink tells how many rows it wrote",
                     axis="rows/s",
                     width=8,
                     overrides=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
-from .colours import BLUE, DASHED, GREEN, ORANGE, RED
+from .colours import BLUE, DASHED, GREEN, PURPLE, RED, YELLOW
 from .promql import ON, QUERY, best, knob, rate, recorded, series, window
 
 _STATELESS = "The query has no state."
@@ -12,7 +12,7 @@ _NO_ROCKSDB = "The state store is not RocksDB."
 _ROCKSDB = "the state store is RocksDB"
 _NO_WATERMARK = "The query has no watermark."
 _WATERMARK = "the query has a watermark"
-_IN_A_DAY = Override("in a day$", DASHED)
+_IN_A_DAY = Override("in a day$", (("color", PURPLE), *DASHED))
 _GROWTH = window("growth_window")
 _HORIZON = f"{knob('growth_horizon'):g}"
 _MEMORY = series("state_memory_bytes")
@@ -31,6 +31,14 @@ def _rocksdb(title: str, unit: str, bad: str, *targets: Target, **more: object) 
 def _event_time(title: str, unit: str, bad: str, *targets: Target, **more: object) -> Panel:
     settings = {"empty": _NO_WATERMARK, "condition": _WATERMARK, "width": 8} | more
     return _state(title, unit, bad, *targets, **settings)
+
+
+def _coloured(**colours: str) -> tuple[Override, ...]:
+    """A colour for the lines whose name ends so: Grafana's palette would give red to the fifth."""
+    return tuple(
+        Override(f"(^| ){words.replace('_', ' ')}$", (("color", colour),))
+        for words, colour in colours.items()
+    )
 
 
 def _by_operator(name: str) -> str:
@@ -83,7 +91,7 @@ STATE_BOARD = Board(
                     axis="rows",
                     steps=((None, BLUE), (knob("state_rows"), RED)),
                     line=True,
-                    log=True,
+                    log=10,
                     minimum=None,
                     overrides=(_IN_A_DAY,),
                 ),
@@ -102,7 +110,7 @@ STATE_BOARD = Board(
                     alerts=("StateBloat",),
                     steps=((None, BLUE), (knob("state_limit_bytes"), RED)),
                     line=True,
-                    log=True,
+                    log=2,
                     minimum=None,
                     overrides=(_IN_A_DAY,),
                 ),
@@ -119,6 +127,7 @@ STATE_BOARD = Board(
                     alerts=("StateNotEvicting",),
                     axis="rows/s",
                     width=8,
+                    overrides=_coloured(updated=BLUE, removed=GREEN),
                 ),
                 _state(
                     "Commit time of one store",
@@ -149,6 +158,7 @@ STATE_BOARD = Board(
                     ),
                     alerts=("StateCommitSlow",),
                     width=8,
+                    overrides=_coloured(update=BLUE, remove=GREEN, commit=PURPLE),
                 ),
             ),
         ),
@@ -166,7 +176,7 @@ STATE_BOARD = Board(
                     alerts=("WatermarkStuck", "FutureEventTime"),
                     minimum=None,
                     overrides=(
-                        Override("^watermark$", (("color", ORANGE), ("custom.lineWidth", 2))),
+                        Override("^watermark$", (("color", PURPLE), ("custom.lineWidth", 2))),
                         Override("^newest event$", (("color", GREEN),)),
                         Override("^mean event$", (("color", BLUE),)),
                     ),
@@ -180,7 +190,6 @@ STATE_BOARD = Board(
                     empty=_STATELESS,
                     condition=_STATEFUL,
                     axis="rows/s",
-                    steps=((None, ORANGE),),
                 ),
                 _event_time(
                     "Share of the input that was late",
@@ -224,6 +233,7 @@ STATE_BOARD = Board(
                         "{{query}} {{operator}} pinned blocks",
                     ),
                     alerts=("StateBloat",),
+                    overrides=_coloured(files=BLUE, pinned_blocks=PURPLE),
                 ),
                 _rocksdb(
                     "Keys read and written",
@@ -237,6 +247,7 @@ STATE_BOARD = Board(
                     ),
                     alerts=("ProcessingCostRegression",),
                     axis="keys/s",
+                    overrides=_coloured(reads=GREEN, writes=BLUE),
                 ),
                 _rocksdb(
                     "Bytes flushed and compacted",
@@ -251,6 +262,7 @@ STATE_BOARD = Board(
                         "compacted",
                     ),
                     alerts=("StateCommitSlow",),
+                    overrides=_coloured(flushed=BLUE, compacted=YELLOW),
                 ),
                 _rocksdb(
                     "Files of the newest snapshots",
@@ -266,6 +278,7 @@ STATE_BOARD = Board(
                     ),
                     alerts=("StateCommitSlow",),
                     axis="files",
+                    overrides=_coloured(copied=BLUE, reused=GREEN),
                 ),
                 _rocksdb(
                     "Task time a second: flush, snapshot, upload, compaction",
@@ -283,6 +296,13 @@ STATE_BOARD = Board(
                         )
                     ),
                     alerts=("StateCommitSlow",),
+                    overrides=_coloured(
+                        flush=BLUE,
+                        local_snapshot=GREEN,
+                        upload=PURPLE,
+                        compaction=YELLOW,
+                        writers_stalled=RED,
+                    ),
                 ),
             ),
         ),
@@ -306,6 +326,7 @@ STATE_BOARD = Board(
                     condition="the state store is the HDFS-backed one, Spark's default",
                     axis="versions/s",
                     width=8,
+                    overrides=_coloured(found=GREEN, loaded=YELLOW),
                 ),
                 _state(
                     "In-memory store: newest version",

@@ -44,6 +44,11 @@ const UNITS = {
   dateTimeFromNow: (value) => seconds(DATA.end - value / 1000) + " ago",
 };
 
+// On 24 hours, in the browser's zone; seconds where they tell two marks apart.
+function clock(time, seconds = true) {
+  return new Date(time * 1000).toTimeString().slice(0, seconds ? 8 : 5);
+}
+
 function format(value, unit, decimals) {
   if (value === null || value === undefined || !isFinite(value)) return "";
   if (!UNITS[unit]) throw new Error("no unit " + unit);

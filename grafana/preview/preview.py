@@ -189,7 +189,7 @@ def _asks_prometheus(panel: dict[str, Any]) -> bool:
 
 
 def _scale_limits(panel: dict[str, Any], by: float) -> None:
-    """Multiply the thresholds of what takes a minute or more, those of a table's columns too.
+    """Multiply the limits of what takes a minute or more, those of a table's columns too.
 
     A commit takes as long as the disk needs, however fast the rules run.
     """
@@ -198,9 +198,10 @@ def _scale_limits(panel: dict[str, Any], by: float) -> None:
     fields += [{one["id"]: one["value"] for one in o["properties"]} for o in config["overrides"]]
     for field in fields:
         if field.get("unit") == "s":
-            for step in field.get("thresholds", {}).get("steps", []):
-                if (step["value"] or 0) >= MINUTE:
-                    step["value"] *= by
+            limits = [(step, "value") for step in field.get("thresholds", {}).get("steps", [])]
+            for place, name in (*limits, (field.get("custom", {}), "axisSoftMax")):
+                if (place.get(name) or 0) >= MINUTE:
+                    place[name] *= by
 
 
 def _html(data: dict[str, Any]) -> str:

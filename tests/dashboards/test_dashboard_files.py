@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
 
 import promql_parser
@@ -17,6 +19,8 @@ from streamgauge.grafana.alerts.catalogue import DASHBOARDS, alert_names, record
 from streamgauge.grafana.alerts.knobs import KNOBS
 from streamgauge.grafana.dashboards import documents
 from streamgauge.grafana.dashboards.catalogue import BOARDS
+from streamgauge.grafana.dashboards.colours import ORANGE, RED
+from streamgauge.grafana.dashboards.promql import VERDICTS
 from streamgauge.grafana.dashboards.render import render
 
 FILES = ROOT / "grafana" / "dashboards" / "files" / "dashboards"
@@ -122,13 +126,28 @@ def counters() -> set[str]:
     return found | {name for name in known_series() if name.endswith(("_bucket", "_sum", "_count"))}
 
 
+def is_birth(node) -> bool:
+    """`x unless x offset w`, of one counter: what had no earlier value to rise from."""
+    if not isinstance(node, promql_parser.BinaryExpr) or str(node.op) != "unless":
+        return False
+    now, before = node.lhs, node.rhs
+    if not all(isinstance(side, promql_parser.VectorSelector) for side in (now, before)):
+        return False
+    texts = (str(side).partition(" offset ") for side in (now, before))
+    (name, ago, _), (name_before, ago_before, _) = texts
+    return name == name_before and not ago and bool(ago_before)
+
+
 @pytest.mark.parametrize("expr", EXPRESSIONS)
 def test_counters_are_inside_rate_or_increase(expr):
-    """And nothing but counters is: the rate of a gauge is no rate."""
+    """And nothing but counters is: the rate of a gauge is no rate. A birth is beside its increase."""
     rising = counters()
     for selector, parents in selectors(expr):
         calls = [p for p in parents if isinstance(p, promql_parser.Call)]
         rated = bool(calls) and calls[-1].func.name in {"rate", "increase", "irate"}
+        if is_birth(parents[-1] if parents else None):
+            assert f"increase({selector.name}{{" in expr
+            rated = True
         assert rated == (selector.name in rising), selector.name
 
 
@@ -263,12 +282,146 @@ def test_thresholds_are_knobs():
             assert not panel.line or values & knobs, panel.title
 
 
+def test_line_is_in_sight():
+    """Who is told that bad is above the line sees the line, however far below it all is."""
+    for board in COMMITTED.values():
+        for panel in board["panels"]:
+            custom = panel.get("fieldConfig", {}).get("defaults", {}).get("custom", {})
+            if "thresholdsStyle" in custom:
+                steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+                assert custom["axisSoftMax"] > max(step["value"] or 0 for step in steps)
+
+
+def test_log_axis_of_bytes_counts_in_twos():
+    """Powers of ten read 954 KiB and 95.4 KiB where bytes are counted in powers of two."""
+    for board in BOARDS:
+        for panel in board.panels:
+            if panel.log:
+                assert panel.log == (2 if panel.unit == "bytes" else 10), panel.title
+
+
+def lightness_and_hue(colour: str) -> tuple[float, float, float]:
+    """A colour in CIELAB, where distance is what the eye sees."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    light = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    weights = ((0.4339, 0.3762, 0.1899), (0.2126, 0.7152, 0.0722), (0.0177, 0.1095, 0.8728))
+    sums = [sum(w * p for w, p in zip(row, light, strict=True)) for row in weights]
+    x, y, z = (s ** (1 / 3) if s > 0.008856 else 7.787 * s + 16 / 116 for s in sums)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def test_verdicts_can_be_told_apart_by_colour():
+    """No two are neighbours: 10 apart is what a glance does not tell."""
+    for one, other in itertools.combinations(VERDICTS, 2):
+        colours = (lightness_and_hue(VERDICTS[name][1]) for name in (one, other))
+        assert math.dist(*colours) > 18, (one, other)
+
+
+def test_red_and_orange_lines_are_bad():
+    """A line that is well wears neither: only limits, losses and what should not happen do."""
+    bad = {
+        *("trigger interval", "budget", "target", "warns (above|below)"),  # limits
+        *("failed", "end not seen", "replayed", "replayed batches", "resets"),
+        *("dropped by the inbox", "never seen", "dropped", "stalled", "gone", "writers stalled"),
+    }
+    for board in BOARDS:
+        for panel in board.panels:
+            for override in panel.overrides:
+                if dict(override.properties).get("color") in {RED, ORANGE}:
+                    assert re.sub(r"^\^|^\(\^\| \)|\$$", "", override.pattern) in bad, panel.title
+
+
+def test_lines_of_several_kinds_have_colours_of_their_own():
+    """Grafana's palette gives red to the fifth line, be it never so well."""
+    for board in BOARDS:
+        for panel in board.panels:
+            fixed = [o.pattern for o in panel.overrides if "color" in dict(o.properties)]
+            names = [target.legend for target in panel.targets]
+            if panel.kind == "timeseries" and len(names) > 1 and "in a day" not in names[1]:
+                for name in names:
+                    if not name.startswith("{{phase"):
+                        assert any(re.search(p, name) for p in fixed), (panel.title, name)
+
+
 def test_red_is_never_good():
     """The first, good step of a threshold is red only where less is worse."""
     for board in BOARDS:
         for panel in board.panels:
             if panel.steps and panel.steps[0][1] == "#e02f44":
                 assert panel.title in {"Budget left", "Agents that answer"}
+
+
+def override_of(panel, column: str) -> dict[str, object]:
+    """What is said of a column, by property."""
+    (found,) = [
+        one["properties"]
+        for one in panel["fieldConfig"]["overrides"]
+        if one["matcher"]["options"] == f"^{column}$"
+    ]
+    return {one["id"]: one["value"] for one in found}
+
+
+def panel_of(board: str, title: str):
+    """A committed panel."""
+    (found,) = [one for one in COMMITTED[f"streamgauge-{board}"]["panels"] if one["title"] == title]
+    return found
+
+
+def test_fleet_is_sorted_by_alert_and_then_by_verdict():
+    """An idle query that pages stands above one that is well and busy."""
+    table = panel_of("fleet", "Queries, worst first")
+    order = [(one["displayName"], one["desc"]) for one in table["options"]["sortBy"]]
+    assert order == [("Alert", True), ("Verdict", True)]
+
+
+def test_query_without_a_verdict_is_not_green():
+    """One that is missing has a line by its alert alone; Grafana's first colour would call it well."""
+    verdict = override_of(panel_of("fleet", "Queries, worst first"), "Verdict")
+    assert [step["color"] for step in verdict["thresholds"]["steps"]] == ["transparent"]
+
+
+def test_watermark_ahead_of_the_clock_is_red():
+    """A lag below 0 is event time from the future."""
+    table = panel_of("fleet", "Queries, worst first")
+    steps = override_of(table, "Watermark lag")["thresholds"]["steps"]
+    assert [(step["value"], step["color"]) for step in steps] == [(None, RED), (0, "text")]
+
+
+def test_freshness_is_judged_by_the_query_s_own_target():
+    """The plain knob would call stale what the objective calls fresh."""
+    plain = next(knob.default for knob in KNOBS if knob.name == "freshness_seconds")
+    for board in BOARDS:
+        for panel in board.panels:
+            steps = [*panel.steps]
+            for override in panel.overrides:
+                steps += dict(override.properties).get("thresholds", ())
+            lag = any("freshness_lag" in target.expr for target in panel.targets)
+            assert not lag or plain not in {value for value, _ in steps}, panel.title
+
+
+def test_no_count_of_alerts_is_called_pages():
+    """Alertmanager groups and inhibits: how many page is not Prometheus' to say."""
+    for board in BOARDS:
+        for panel in board.panels:
+            counts = any("count(ALERTS" in target.expr for target in panel.targets)
+            assert not counts or "age" not in panel.title, panel.title
+
+
+def test_agent_board_shows_the_chosen_application_alone():
+    """Every expression asks which application an agent serves."""
+    for panel in COMMITTED["streamgauge-agent"]["panels"]:
+        for target in panel.get("targets", ()):
+            assert 'app=~"$app"' in target["expr"], panel["title"]
+
+
+def test_empty_cell_of_a_table_stays_empty():
+    """Grafana writes the text for an empty panel into each cell that has no value, unless told not to."""
+    for board in COMMITTED.values():
+        for panel in board["panels"]:
+            if panel["type"] == "table" and panel["datasource"]["type"] == "prometheus":
+                first = panel["fieldConfig"]["overrides"][0]
+                assert first["matcher"] == {"id": "byRegexp", "options": ".*"}
+                assert first["properties"] == [{"id": "noValue", "value": ""}]
 
 
 # ---- dashboards ----------------------------------------------------------------------------

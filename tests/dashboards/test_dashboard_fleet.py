@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 FILE = ROOT / "grafana" / "dashboards" / "files" / "dashboards" / "streamgauge-fleet.json"
 FLEETS = {"twenty": 20, "two-hundred": 200}
+IDLE = 1  # every tenth query is idle and pages all the same
 STEP, SPAN = 30, 3600
 BOUNDS = (
     "0.01",
@@ -41,6 +42,7 @@ GAUGES = {
     "query:streamgauge_active:max": 1.0,
     "query:streamgauge_alerting:info": 1.0,
     "query:streamgauge_backlog:rows": 500.0,
+    "query:streamgauge_freshness_target:seconds": 900.0,
     "query:streamgauge_batch_duration:mean15m": 2.0,
     "query:streamgauge_batch_duration:avg1w": 1.5,
     "query:streamgauge_silence:seconds": 3.0,
@@ -63,6 +65,13 @@ def families(moments):
         yield f"# TYPE {name} gauge"
         for _, labels in identities():
             yield from (f"{name}{{{labels}}} {value} {at}" for at in moments)
+    yield "# TYPE ALERTS gauge"
+    for number, labels in identities():
+        severity = "critical" if number % 10 == IDLE else "warning"
+        head = (
+            f'ALERTS{{alertname="SparkStreamX",alertstate="firing",severity="{severity}",{labels}}}'
+        )
+        yield from (f"{head} 1 {at}" for at in moments)
     yield "# TYPE streamgauge_query_state gauge"
     states = [state for state in VERDICTS if state != "vanished"]
     for number, labels in identities():
@@ -126,13 +135,27 @@ def test_heaviest_query_grows_no_faster_than_the_fleet(fleet):
     assert seconds / count < 2 * small / few, (title, seconds, small)
 
 
-def test_table_names_every_query(fleet):
-    """200 lines, each with a verdict; failed ones have the largest number, so they come first."""
+def column(fleet, ref):
+    """A column of the table by query."""
     prometheus, end = fleet
     (table,) = [
         p for p in json.loads(FILE.read_text())["panels"] if p["title"] == "Queries, worst first"
     ]
-    found = prometheus.ask(fill(table["targets"][0]["expr"], job="two-hundred"), end)
-    verdicts = sorted((float(one["value"][1]) for one in found), reverse=True)
+    (expr,) = [t["expr"] for t in table["targets"] if t["refId"] == ref]
+    found = prometheus.ask(fill(expr, job="two-hundred"), end)
+    return {one["metric"]["query"]: float(one["value"][1]) for one in found}
+
+
+def test_table_names_every_query(fleet):
+    """200 lines, each with a verdict; failed ones have the largest number, so they come first."""
+    verdicts = sorted(column(fleet, "A").values(), reverse=True)
     assert len(verdicts) == 200
     assert verdicts[:20] == [9.0] * 20
+
+
+def test_idle_query_that_pages_stands_above_a_failed_one_that_does_not(fleet):
+    """The alert is sorted by before the verdict."""
+    alerts, verdicts = column(fleet, "B"), column(fleet, "A")
+    order = sorted(verdicts, key=lambda query: (alerts[query], verdicts[query]), reverse=True)
+    assert {verdicts[query] for query in order[:20]} == {float(IDLE)}
+    assert verdicts[order[20]] == 9.0
