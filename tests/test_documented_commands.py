@@ -24,7 +24,7 @@ _NUMBERS = re.compile(r"\bN\b")
 def typed(path):
     """Command lines in blocks, that are there to be typed."""
     for block in _BLOCK.findall(path.read_text()):
-        yield from _LINE.findall(block)
+        yield from _LINE.findall(block.replace("\\\n", " "))
 
 
 def mentioned(path):

@@ -31,7 +31,8 @@ def test_real_collector_gets_every_span(agent, monkeypatch, tmp_path, protocol):
         made = agent(env="prod", code_version="1.2.3")
         life = _play(made)
         wait_for(lambda: len(behind.spans) >= 16, what="all spans")
-        assert made.stats.of("spans") == {"exported": 16}
+        # They arrive before the collector's answer does, with which they count.
+        wait_for(lambda: made.stats.of("spans") == {"exported": 16}, what="all to be counted")
     assert len(behind.spans) == 16
     start, batches = behind.named("start orders")[0], behind.named("batch orders")
     assert [batch["attributes"]["spark.streaming.batch.id"] for batch in batches] == [0, 1, 2]
