@@ -1,7 +1,10 @@
 """The evidence bundle, and the flight recorder that feeds it."""
 
 import json
+import socket
+import threading
 
+import pytest
 from stage import Life, feed
 
 from streamgauge.cli import main
@@ -67,3 +70,51 @@ def test_what_cant_be_had_is_named(capsys):
     assert main(["evidence", "--url", "file:///etc/passwd"]) == 2
     assert main(["evidence", "--events", "nowhere.jsonl"]) == 2
     assert "does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evidence", "--url", "http://u:hunter2@127.0.0.1:1/metrics"],
+        ["evidence", "--url", "http://u:hunter2@gw/metrics"],
+        ["evidence", "--url", "ftp://u:hunter2@gw/metrics"],
+        ["evidence", "--checkpoint", "s3zz://AKIA:hunter2@b/x"],
+        ["checkpoint", "restart", ".", "--running", "http://u:hunter2@gw/metrics"],
+    ],
+)
+def test_complaint_shows_no_password(arguments, capsys):
+    """Of an address that we were given, and can't use."""
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("streamgauge")
+    assert "hunter2" not in told
+    assert "a bug" not in told
+
+
+def test_page_that_speaks_no_http_is_named(capsys):
+    """Status 2, and one sentence."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with server.accept()[0] as client:
+                client.recv(1000)
+                client.sendall(b"hello\r\n\r\n")
+
+        speaker = threading.Thread(target=answer)
+        speaker.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/metrics"
+        assert main(["evidence", "--url", url]) == 2
+        speaker.join()
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_fault_of_ours_is_one_masked_line(capsys, monkeypatch):
+    """Status 2 and no traceback, which would show what was on the way."""
+
+    def fail(_):
+        raise RuntimeError("boom: password=hunter2")
+
+    monkeypatch.setattr("streamgauge.evidence.gather", fail)
+    assert main(["evidence", "--url", "http://127.0.0.1:9/metrics"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "RuntimeError: boom: password=***" in line

@@ -15,6 +15,7 @@ from typing import Any
 from .checkpoint import CheckpointError, forecast, make_report, read_checkpoint
 from .checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
 from .checkpoint.running import fetch
+from .masking import mask
 
 _LONGEST = 64 * 1024 * 1024
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = gather(args)
     except (CannotLook, CheckpointError) as error:
-        sys.stderr.write(f"streamgauge evidence: {error}\n")
+        sys.stderr.write(f"streamgauge evidence: {mask(str(error))}\n")
         return 2
     if args.out:
         _write(Path(args.out), found)

@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from .exporters.logs import Throttle
 from .listener.stats import Stats
+from .masking import mask
 
 
 class Guarded:
@@ -31,7 +32,9 @@ class Guarded:
                 self.logger.error(
                     "a part of the agent failed; the query is not affected",
                     part=part,
-                    error=f"{type(error).__name__}: {error}",
+                    error=mask(
+                        f"{type(error).__name__}: {error}"
+                    ),  # by a logger of the user's, too
                     held_back=held,
                 )
         except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it
