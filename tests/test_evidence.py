@@ -1,6 +1,7 @@
 """The evidence bundle, and the flight recorder that feeds it."""
 
 import json
+import os
 import socket
 import threading
 
@@ -8,6 +9,7 @@ import pytest
 from stage import Life, feed
 
 from streamgauge.cli import main
+from streamgauge.exporters.recorder import MOST_FILES, FlightRecorder
 
 
 def test_recorder_keeps_the_last_events_masked_and_private(agent, tmp_path):
@@ -36,6 +38,48 @@ def test_name_of_a_query_cant_leave_the_folder(agent, tmp_path):
     assert [p.parent for p in tmp_path.rglob("*.jsonl")] == [folder]
 
 
+def test_recorder_writes_through_no_link(agent, tmp_path):
+    """A link that somebody planted leads nowhere, and the failure is counted."""
+    folder, victim = tmp_path / "flight", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_text("mine\n")
+    life = Life("orders")
+    (folder / f"orders-{life.query_id[:8]}.jsonl").symlink_to(victim)
+    mine = agent(flight_recorder_dir=str(folder))
+    feed(mine, life.started())
+    assert victim.read_text() == "mine\n"
+    assert mine.stats.of("errors") == {"recorder": 1}
+
+
+def test_recorder_closes_a_file_that_was_open_to_all(agent, tmp_path):
+    """An old file's mode is mended; the user's own folder keeps its mode, and other files theirs."""
+    folder = tmp_path / "flight"
+    folder.mkdir()
+    folder.chmod(0o755)
+    life = Life("orders")
+    path = folder / f"orders-{life.query_id[:8]}.jsonl"
+    path.touch()
+    path.chmod(0o644)
+    feed(agent(flight_recorder_dir=str(folder)), life.started())
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+def test_recorder_keeps_a_bounded_number_of_files(tmp_path):
+    """Those that wrote last longest ago go; what is not the recorder's stays."""
+    (tmp_path / "traces.jsonl").touch()
+    recorder = FlightRecorder(str(tmp_path))
+    lives = [Life("throwaway") for _ in range(MOST_FILES + 20)]
+    for at, life in enumerate(lives):
+        recorder.record("throwaway", life.query_id, life.started())
+        path = tmp_path / f"throwaway-{life.query_id[:8]}.jsonl"
+        os.utime(path, (at, at))
+    kept = {path.name for path in tmp_path.iterdir()}
+    newest = {f"throwaway-{life.query_id[:8]}.jsonl" for life in lives[-MOST_FILES:]}
+    assert kept == newest | {"traces.jsonl"}
+    assert len(recorder._lines) == MOST_FILES
+
+
 def test_unwritable_recorder_is_counted(agent, tmp_path):
     """And nothing else happens."""
     (tmp_path / "file").write_text("")
@@ -61,6 +105,25 @@ def test_bundle_of_a_running_query(agent, tmp_path, capsys):
     assert [e["progress"]["batchId"] for e in bundle["events"] if "progress" in e] == [0]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
     assert "# Evidence: orders" in (tmp_path / "out" / "evidence.md").read_text()
+
+
+def test_bundle_is_private_also_where_one_was(tmp_path, capsys):
+    """An old bundle's mode is mended; a link or a file in the way is status 2."""
+    events = tmp_path / "events.jsonl"
+    events.write_text("{}\n")
+    command = ["evidence", "--events", str(events), "--out"]
+    old = tmp_path / "out" / "evidence.json"
+    old.parent.mkdir()
+    old.touch()
+    old.chmod(0o644)
+    assert main([*command, str(old.parent)]) == 0
+    assert old.stat().st_mode & 0o777 == 0o600
+    old.unlink()
+    old.symlink_to(events)
+    assert main([*command, str(old.parent)]) == 2
+    assert events.read_text() == "{}\n"
+    assert main([*command, str(events)]) == 2
+    assert "can't be written" in capsys.readouterr().err
 
 
 def test_what_cant_be_had_is_named(capsys):

@@ -25,16 +25,14 @@ class Guarded:
         self.complain(part, error)
 
     def complain(self, part: str, error: BaseException) -> None:
-        """Log a failure of ours, once a minute a part. Never raises."""
+        """Log a failure of ours, masked for loggers of others, once a minute a part. Never raises."""
         try:
             held = self._throttle.ask(part)
             if held is not None:
                 self.logger.error(
                     "a part of the agent failed; the query is not affected",
                     part=part,
-                    error=mask(
-                        f"{type(error).__name__}: {error}"
-                    ),  # by a logger of the user's, too
+                    error=mask(f"{type(error).__name__}: {error}"),
                     held_back=held,
                 )
         except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it
