@@ -62,8 +62,11 @@ class FlightRecorder:
 
 
 def open_private(path: Path, how: int) -> IO[str]:
-    """Open a file to write that is its owner's alone, also when it was there; never through a link."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | how  # a pipe must not hold us
+    """Open a file to write that is its owner's alone, also when it was there.
+
+    A link is refused, and so is a pipe, which would hold us until somebody reads.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | how
     file = os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8")
     os.fchmod(file.fileno(), 0o600)
     return file

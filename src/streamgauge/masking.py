@@ -73,6 +73,9 @@ _BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | {_TYPE} | =?\
           | [,;&] (?! \s | \Z | ['\"(\[{{\\] | [\w.\-]{{1,64}}\s{{0,8}}(?:=|:|->) )
           | [)}}\]'\"] (?! [\s,;.:&)}}\]'\"\\] | \Z )
         )+ )"""
+_MORE = re.compile(
+    rf"(?P<before>\s*\+\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
+)  # "a" + "b"
 _WORD = f"{ascii_letters}{digits}_.-"
 _VALUES = tuple(
     (lead, re.compile(pattern, _FLAGS))
@@ -149,9 +152,10 @@ def _mask_named(text: str) -> str:
         value = None if key[0].lower().endswith(_NO_SECRET) else _find_value(text, key)
         done.append(text[at : key.end()])
         at = key.end()
-        if value:
+        while value:
             done += value["before"], MASK, value["after"]
             at = value.end()
+            value = _MORE.match(text, at)
     return "".join((*done, text[at:]))
 
 
