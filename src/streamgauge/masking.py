@@ -54,7 +54,11 @@ _KEY = re.compile(
     _FLAGS,
 )
 # Such a word may only count or describe secrets, or be a file in a stack trace.
-_NO_SECRET = ("count", "counts", "type", "length", "size", "total", "izer", ".java", ".scala")
+_NO_SECRET = re.compile(
+    r"""(?: [_.\-](?:counts?|type|length|size|total) | (?-i:(?<=[a-z])(?:Counts?|Type|Length|Size|Total))
+      | tokenizer | \.java | \.scala )\Z""",
+    _FLAGS,
+)
 
 # How the value follows its key. A quote may be escaped, in JSON inside of JSON; one inside of the value
 # then has more backslashes. A bare value goes on over a `,`, `)` or quote that doesn't end it.
@@ -64,11 +68,11 @@ _OPEN = rf"""{_CALL} (?P<slash>\\{{0,3}}) (?P<mark>\"{{3}}|'{{3}}|\"|')"""
 _CLOSE = r"(?P=slash)(?P=mark)"
 _QUOTED = rf"(?: (?:(?P=slash)\\){{2}} | (?P=slash){{2}}\\(?P=mark) | (?!{_CLOSE}). )+"
 _TYPE = r"(?:str|bytes|string)(?:\s*\|\s*None)?\s*="
-_EQUALS = rf"(?:{_QUOTE}(?:\s*\])?)? \s* (?: :\s*{_TYPE} | => | -> | [=!:]= | = | : ) \s*"
-_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | {_TYPE} | =?\s*{_CALL}{_QUOTE} )
+_EQUALS = rf"(?:{_QUOTE}(?:\s*\])?)? \s* (?: :\s*{_TYPE} | => | -> | [=!:]= | =(?!>) | : ) \s*"
+_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)?\s*{_CALL}{_QUOTE} )
     (?:(?:bearer|basic|negotiate|digest|token)\s+)?
-    (?: \{{[^{{}}\s:'\"]{{1,256}}\}}
-      | (?! [{{\[,;&)}}\]] | </ )
+    (?: \{{[^{{}}:'\"\r\n]{{1,256}}\}}
+      | (?! \{{\s*(?:{_QUOTE}|\}}) | \[\s*(?:\d{{1,19}}\s*[,\]]|[{{\[\]]|{_QUOTE}) | [,;&)}}\]] | </ )
         (?: [^\s,;&)}}\]'\"<\\] | <(?!/) | \\(?!['\"])
           | [,;&] (?! \s | \Z | ['\"(\[{{\\] | [\w.\-]{{1,64}}\s{{0,8}}(?:=|:|->) )
           | [)}}\]'\"] (?! [\s,;.:&)}}\]'\"\\] | \Z )
@@ -149,7 +153,7 @@ def _mask_named(text: str) -> str:
     """Mask the values of secret keys, in one walk from key to key."""
     done, at = [], 0
     while key := _KEY.search(text, at):
-        value = None if key[0].lower().endswith(_NO_SECRET) else _find_value(text, key)
+        value = None if _NO_SECRET.search(key[0]) else _find_value(text, key)
         done.append(text[at : key.end()])
         at = key.end()
         while value:
@@ -193,4 +197,4 @@ def _mask_item(key: Any, item: Any) -> Any:
 
 
 def _is_secret(key: str) -> bool:
-    return bool(_KEY.search(key)) and not key.lower().endswith(_NO_SECRET)
+    return bool(_KEY.search(key)) and not _NO_SECRET.search(key)
