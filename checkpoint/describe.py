@@ -10,7 +10,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from streamgauge.masking import mask
+from streamgauge.masking import mask, mask_all
 
 from .description import Description, OperatorDescription, SourceDescription
 from .lines import PINNED
@@ -103,14 +103,14 @@ def _describe_v1(node: Any) -> SourceDescription:
     source = node.dataSource()
     name = str(source.className())
     options = _scala_map(source.options())
-    return SourceDescription(_kind(name), None, _places(options), _masked(options))
+    return SourceDescription(_kind(name), None, _places(options), mask_all(options))
 
 
 def _describe_v2(node: Any) -> SourceDescription:
     given = node.extraOptions()
     options = {str(key): str(given.get(key)) for key in given.keySet().toArray()}
     return SourceDescription(
-        _kind(str(node.sourceName())), None, _places(options), _masked(options)
+        _kind(str(node.sourceName())), None, _places(options), mask_all(options)
     )
 
 
@@ -127,10 +127,6 @@ def _scala_map(given: Any) -> dict[str, str]:
 def _places(options: dict[str, str]) -> list[str] | None:
     folded = {key.lower(): value for key, value in options.items()}
     return [mask(folded[key.lower()]) for key in _PLACES if key.lower() in folded] or None
-
-
-def _masked(options: dict[str, str]) -> dict[str, str]:
-    return {key: mask(f"{key}={value}").partition("=")[2] for key, value in options.items()}
 
 
 def _describe_operators(nodes: list[Any]) -> list[OperatorDescription]:

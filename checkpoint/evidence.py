@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from streamgauge.masking import mask, mask_all
+
 from .render import render_report
 from .wording import mask_lines, to_json
 
@@ -141,7 +143,7 @@ def _state(samples: list[Sample]) -> str | None:
         (
             each.labels.get("state")
             for each in samples
-            if each.name == f"{PREFIX}query_state" and float(each.value) == 1
+            if each.name == f"{PREFIX}query_state" and each.value in ("1", "1.0")
         ),
         None,
     )
@@ -253,7 +255,7 @@ def render_evidence(evidence: Evidence) -> str:
             "## Last event",
             "",
             "```json",
-            json.dumps(evidence.events[-1], indent=2)[:8000],
+            json.dumps(mask_all(evidence.events[-1]), indent=2)[:8000],
             "```",
         ]
     return mask_lines("\n".join(lines)) + "\n"
@@ -269,7 +271,7 @@ def _table(title: str, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> li
     if not rows:
         return []
     cells = [
-        " | ".join(str(cell).replace("|", "\\|").replace("\n", " ")[:300] for cell in row)
+        " | ".join(mask(str(cell)).replace("|", "\\|").replace("\n", " ")[:300] for cell in row)
         for row in rows
     ]
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
+from http.client import HTTPException
 
 from .errors import CannotLookError
 from .evidence import parse_metrics
@@ -15,10 +16,14 @@ def fetch(url: str) -> str:
     """The text of a metrics page; raises `CannotLookError` when it can't be had."""
     if not url.startswith(("http://", "https://")):
         raise CannotLookError(f"{url!r} must begin with http:// or https://")
+    if "@" in url.split("/")[2]:  # what urllib says of one shows pieces of the password
+        raise CannotLookError(
+            "an address with a user or password is not understood; leave them out"
+        )
     try:
         with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310 - checked above
             return str(answer.read(_LONGEST).decode("utf-8", "replace"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise CannotLookError(f"{url} does not answer: {error}") from None
 
 

@@ -83,7 +83,7 @@ def parse_operator(data: bytes) -> OperatorInfo:
         return OperatorInfo(
             int(about["operatorId"]), str(about["operatorName"]), stores, properties
         )
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadFileError(Flaw.BAD_JSON, str(error)[:80]) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from streamgauge.masking import mask
+from streamgauge.masking import mask, mask_all
 
 
 def say_bytes(count: int) -> str:
@@ -59,16 +59,6 @@ def mask_lines(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """A record as indented JSON; every string in it is masked."""
+    """A record as indented JSON; every string in it is masked, and what secret keys name."""
     plain = msgspec.to_builtins(value, str_keys=True)
-    return msgspec.json.format(msgspec.json.encode(_masked(plain)), indent=2).decode()
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {key: _masked(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_masked(each) for each in value]
-    return value
+    return msgspec.json.format(msgspec.json.encode(mask_all(plain)), indent=2).decode()

@@ -90,6 +90,13 @@ class PushgatewayExporter(Exporter):
                 timeout=max(0.1, min(seconds, _PATIENCE)),
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong out there is not ours
-            self._failed(error)
+            self._failed(_hide_address(self._url, error))
             return False
         return True
+
+
+def _hide_address(url: str, error: Exception) -> Exception:
+    """The error, unless it may show pieces of a password: an address with one is not understood."""
+    if "@" not in url:
+        return error
+    return ValueError(f"{type(error).__name__}; take user and password out of pushgateway_url")

@@ -75,6 +75,55 @@ SECRETS = [
     ("api_key=AIzaSyA-1234567890abcdefghijklmnopqrstuv", "AIzaSy", "api_key"),
     ("https://h/p?pass%77ord=zzz9", "zzz9", "https://h/p"),
     ("spark.hadoop.fs.gs.auth.service.account.private.key=MIIabc", "MIIabc", "fs.gs"),
+    # A line of Python in a traceback of foreachBatch
+    ('    .option("password", "hunter2").save()', "hunter2", ").save()"),
+    ('spark.conf.set("fs.s3a.secret.key", "hunter2")', "hunter2", "fs.s3a.secret.key"),
+    ('[("user", "app"), ("password", "hunter2")]', "hunter2", '("user", "app")'),
+    ('os.environ["PGPASSWORD"] = "hunter2"', "hunter2", "PGPASSWORD"),
+    ("run(['psql', '--password', 'hunter2', 'x'])", "hunter2", "'x'"),
+    ("psql --password hunter2 -h db", "hunter2", "-h db"),
+    ("psql --db-password 'hunter2' -h db", "hunter2", "-h db"),
+    ('connect(password="a" + b + "hunter2", user=u)', '"a"', "user=u"),
+    ('connect(password="a" + "hunter2", user=u)', "hunter2", "user=u"),
+    ('password: str = "hunter2"', "hunter2", "password: str"),
+    ('if password == "hunter2":', "hunter2", "if password"),
+    ('password = """hunter2"""  # x', "hunter2", "# x"),
+    ('password = SecretStr(b"hunter2")', "hunter2", "SecretStr"),
+    (r'{"error": ".option(\"password\", \"hunter2\")", "n": 1}', "hunter2", '"n": 1'),
+    ("OPTIONS (url 'u', password 'hunter2')", "hunter2", "url 'u'"),
+    # Names
+    ("basic.auth.user.info=USER:hunter2 x", "hunter2", "user.info"),
+    ("DB_PASS=hunter2 DB_HOST=h", "hunter2", "DB_HOST=h"),
+    ("DB_PASS: hunter2", "hunter2", "DB_PASS"),
+    ("user=u&pass=hunter2&x=1", "hunter2", "x=1"),
+    ("userPass=hunter2", "hunter2", "userPass"),
+    ("DB_PWD=hunter2", "hunter2", "DB_PWD"),
+    ("dbpwd=hunter2", "hunter2", "dbpwd"),
+    ("ssl.keystore.key=hunter2", "hunter2", "ssl.keystore"),
+    ("fs.azure.account.key.myaccount=hunter2", "hunter2", "myaccount"),
+    ("{password=[hunter2], user=[u]}", "hunter2", "user=[u]"),
+    ("password={hunter2 x=1", "hunter2", "x=1"),
+    ("password=[1hunter2 x=1", "hunter2", "x=1"),
+    ("password=str=hunter2 x=1", "hunter2", "x=1"),
+    ("Authorization: hunter2opaque", "hunter2", "Authorization"),
+    ("Authorization: Token hunter2, Accept: x", "hunter2", "Accept: x"),
+    # Values
+    ("http://u:hunter2@[::1]:80/", "hunter2", "[::1]:80/"),
+    ("https://hunter2@host/path", "hunter2", "host/path"),
+    ("password=a,hunter2 user=u", "hunter2", "user=u"),
+    ("password=a;hunter2;user=u", "hunter2", "user=u"),
+    ("Options(password=a)hunter2, user=u)", "hunter2", "user=u"),
+    ("jdbc:sqlserver://h;password={a;hunter2};x=1", "hunter2", "x=1"),
+    (r'{"password":"a\"hunter2","x":1}', "hunter2", '"x":1'),
+    (r"{\"password\":\"a\\\"hunter2\",\"x\":1}", "hunter2", r"\"x\":1"),
+    ('sasl.jaas.config=org.X required password="a;hunter2"; x', "hunter2", "; x"),
+    (r'{"sasl.jaas.config":"X required password=\"a;hunter2\";","x":1}', "hunter2", '"x":1'),
+    ("[(a,b),(password,my hunter2),(c,d)]", "hunter2", "(c,d)"),
+    ("[(a,b),(spark.hadoop.fs.s3a.secret.key,hunter2)]", "hunter2", "(a,b)"),
+    ("<password>hunter2</password>", "hunter2", "</password>"),
+    ("<name>x.secret.key</name><value>hunter2</value>", "hunter2", "</value>"),
+    ("at 50%: pass%77ord=hunter2", "hunter2", "at 50%"),
+    ("pass%2577ord=hunter2", "hunter2", "="),
 ]
 
 
@@ -95,6 +144,19 @@ HARMLESS = [
     "java.lang.IllegalStateException: batch 7 doesn't exist\n\tat org.apache.spark.Foo(Foo.scala:12)",
     "abfss://container@account.dfs.core.windows.net/path",
     "dedup by user_id, monkey=banana, design=good",
+    "pass_count=3, compass=north, bypass=true, passed: 4, passengers=2",
+    "token_count=12, tokenCount=3, tokenizer=simple, password_length: 9",
+    "password.enabled=true, token=null, password=None, pass=false",
+    "second pass: merging 3 files",
+    "basic authentication failed",
+    "Unrecognized token 'abc': was expecting JSON",
+    "\tat org.x.TokenProvider.get(TokenProvider.java:12)\n\tat x.Secret$.f(Secret.scala:7)",
+    'File "/app/secrets.py", line 12, in write',
+    '{"token-events":{"0":12},"password-resets":{"0":3}}',
+    '{"token-events":[0,1],"tokens":{}}',
+    '{"name":"token","type":"string","nullable":true}',
+    "partition.key=a, primary_key: id, authorized=3",
+    "ssh://git@host/repo http://h/a@b",
 ]
 
 
@@ -123,17 +185,26 @@ def test_mask_all_goes_into_structures():
     assert masked == {"a": [{"password": "***", "n": 1}], "url": "http://u:***@h/"}
 
 
-def test_masking_hostile_text_takes_no_time():
-    """No pattern can be driven into endless backtracking."""
-    began = time.perf_counter()
-    for text in (
-        "a://" * 20_000,
-        "password=" * 10_000,
-        "(token," * 10_000,
-        "eyJ" * 30_000,
-        "sig" * 30_000,
-        "x-" * 40_000,
-        "key." * 20_000,
-    ):
-        mask(text)
-    assert time.perf_counter() - began < 10
+def test_mask_all_hides_what_is_no_string():
+    """Numbers and lists under a secret key too; offsets under a topic's name stay, and so do counts."""
+    masked = mask_all({"password": 12345678, "secret": ["hunter2", 7], "token": None})
+    assert masked == {"password": "***", "secret": ["***", "***"], "token": None}
+    kept = {"token-events": {"0": 12}, "token_count": 3, "pass_count": "x", "secretOn": True}
+    assert mask_all(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("a://", "a://b:", "a://b:@a.b", "https://a", "jdbc:oracle:x:a/"),
+        *("password=", "sasl.jaas.config=", "(token,", "token", "--token", "token>", "token: str "),
+        *("'token',\"", "password='\\", "password=a,b;c)", "<token>", "account.key."),
+        *("eyJ", "eyJ-", "sig", "x-", "key.", "bearer ", "-----BEGIN ", "%25", "pass%77ord="),
+    ],
+)
+def test_masking_hostile_text_takes_no_time(piece):
+    """No pattern can be driven into backtracking: some tens of milliseconds at worst."""
+    text = piece * (64 * 1024 // len(piece))
+    began = time.process_time()
+    mask(text)
+    assert time.process_time() - began < 0.15

@@ -19,6 +19,7 @@ from .exporters.metrics import METRICS
 from .grafana import kubernetes
 from .grafana.alerts import commands as rules_commands
 from .grafana.dashboards import commands as dashboards_commands
+from .masking import mask
 from .version import __version__
 
 
@@ -34,6 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has seen enough
         return 0
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        told = mask(f"{type(error).__name__}: {error}")
+        sys.stderr.write(f"streamgauge: {told} (a bug; PYTHONDEVMODE=1 shows the traceback)\n")
+        return 2
     return status
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from .checkpoint import CheckpointError, forecast, make_report, read_checkpoint
 from .checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
 from .checkpoint.running import fetch
+from .exporters.recorder import open_private
+from .masking import mask
 
 _LONGEST = 64 * 1024 * 1024
 
@@ -42,13 +44,13 @@ def run(args: argparse.Namespace) -> int:
         return 2
     try:
         found = gather(args)
+        if args.out:
+            _write(Path(args.out), found)
+            return 0
     except (CannotLook, CheckpointError) as error:
-        sys.stderr.write(f"streamgauge evidence: {error}\n")
+        sys.stderr.write(f"streamgauge evidence: {mask(str(error))}\n")
         return 2
-    if args.out:
-        _write(Path(args.out), found)
-    else:
-        sys.stdout.write((dump_evidence(found) if args.json else render_evidence(found)) + "\n")
+    sys.stdout.write((dump_evidence(found) if args.json else render_evidence(found)) + "\n")
     return 0
 
 
@@ -73,12 +75,15 @@ def _read(path: Path) -> list[str]:
 
 
 def _write(folder: Path, found: Evidence) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in (
         ("evidence.json", dump_evidence(found)),
         ("evidence.md", render_evidence(found)),
     ):
         path = folder / name
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text + "\n")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with open_private(path, os.O_TRUNC) as file:
+                file.write(text + "\n")
+        except OSError as error:
+            raise CannotLook(f"{path} can't be written: {error.strerror}") from None
         sys.stdout.write(f"{path}\n")

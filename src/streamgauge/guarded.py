@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from .exporters.logs import Throttle
 from .listener.stats import Stats
+from .masking import mask
 
 
 class Guarded:
@@ -24,14 +25,14 @@ class Guarded:
         self.complain(part, error)
 
     def complain(self, part: str, error: BaseException) -> None:
-        """Log a failure of ours, once a minute a part. Never raises."""
+        """Log a failure of ours, masked for loggers of others, once a minute a part. Never raises."""
         try:
             held = self._throttle.ask(part)
             if held is not None:
                 self.logger.error(
                     "a part of the agent failed; the query is not affected",
                     part=part,
-                    error=f"{type(error).__name__}: {error}",
+                    error=mask(f"{type(error).__name__}: {error}"),
                     held_back=held,
                 )
         except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it

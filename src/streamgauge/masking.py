@@ -8,51 +8,111 @@ more than a small one.
 from __future__ import annotations
 
 import re
+from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import unquote
 
 MASK = "***"
 LONGEST_TEXT = 16 * 1024
 LONGEST_NAME = 200
+_ENCODED = 3  # times that a text may have been percent-encoded
 
-_SECRET_KEY = r"""(?:
-    (?: passw | passphrase | secret | credential | token | (?:api|access|account|private|shared|encryption|auth)[_.\-]?key )
-    [\w.\-]{0,64}
-  | (?<!\w) (?: pwd | sig | signature )
-)"""  # noqa: S105 - what secrets are called, not one of them
+_FLAGS = re.IGNORECASE | re.VERBOSE
 
-# Each pattern keeps the groups `before` and `after` and loses what is between them. Every repetition
-# is bounded: a description is written by others and may be made to be slow.
+# Each pattern keeps the groups `before` and `after` and loses what is between them. A text is written
+# by others and may be made to be slow: whatever repeats is bounded, or can't fail afterwards.
 _PATTERNS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+    re.compile(pattern, _FLAGS)
     for pattern in (
         # -----BEGIN PRIVATE KEY----- … -----END PRIVATE KEY-----
-        r"(?P<before>-----BEGIN\ [A-Z ]*PRIVATE\ KEY-----).*?(?P<after>-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)",
-        # A whole JAAS line: the login module's options hold user and password.
-        r"(?P<before>sasl[._]jaas[._]config['\"]?\s*(?:=|:|->|,)\s*).{0,4096}?(?P<after>;['\"]?|[\r\n]|\Z)",
+        r"(?P<before>-----BEGIN\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----)(?s:.)*?(?P<after>-----END\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)",
         # scheme://user:password@host, also with an @ or a / in the password
-        r"(?P<before>\b[a-z][a-z0-9+.\-]{0,24}://[^\s:/?\#@'\"\[\]]{0,128}:)(?!//)[^\s'\"\[\]]{1,256}?(?P<after>@(?=[\w.\-\[]{1,255}(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)))",
+        r"(?P<before>\b[a-z][a-z0-9+.\-]{0,24}://[^\s:/?\#@'\"\[\]]{0,128}:)(?!//)(?=[^\s'\"\[\]]{1,256}@)(?:[^\s'\"\[\]@]{0,256}@){0,3}?[^\s'\"\[\]@]{0,256}(?P<after>@(?=(?:[\w.\-]{1,255}|\[[\w:.%]{2,64}\])(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)))",
+        # https://token@host
+        r"(?P<before>\bhttps?://)(?=[^\s:/?\#@'\"\[\]]{1,256}@)[^\s:/?\#@'\"\[\]]{1,256}(?P<after>@[\w\[])",
         # jdbc:oracle:thin:user/password@host
         r"(?P<before>\bjdbc:oracle:\w{1,16}:[^\s/'\"]{1,128}/)[^\s@'\"]{1,256}(?P<after>@)",
         # Authorization: Bearer …, Basic …
-        r"(?P<before>\b(?:bearer|basic|negotiate)\s+)[A-Za-z0-9+/=._~\-]{8,}(?P<after>)",
-        # key=value, key: value, "key" -> "value", with quotes
-        rf"(?P<before>{_SECRET_KEY}(?P<quote>\\?['\"]?)\s*(?:=>|->|=|:)\s*(?P<open>\\?['\"]))(?:(?!(?P=open)).){{1,4096}}(?P<after>(?:(?P=open))?)",
-        # key=value, key: value, key -> value, without
-        rf"(?P<before>{_SECRET_KEY}(?:\\?['\"])?\s*(?:=>|->|=|:)\s*)(?!\*\*\*)[^\s'\"&;,)}}\]]+(?P<after>)",
-        # key,value of Spark's option lists: (password,secret)
-        rf"(?P<before>\(\s*{_SECRET_KEY}\s*,\s*)(?!\*\*\*)[^)\s]{{1,256}}(?P<after>\))",
+        r"(?P<before>\b(?:bearer|basic|negotiate)\s+)(?!auth)[A-Za-z0-9+/=._~\-]{8,}(?P<after>)",
         # X-Amz-Credential, X-Amz-Signature, X-Goog-Signature … in signed URLs
         r"(?P<before>\bx-(?:amz|goog)-(?:credential|signature|security-token)=)[^\s&'\"]+(?P<after>)",
         # Tokens that are known by their looks: AWS, GitHub, GitLab, Slack, Databricks, Google, JWT
-        r"(?P<before>)\b(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}|xox[abeoprs]-[\w\-]{8,}|dapi[0-9a-f]{28,}(?:-\d)?|AIza[\w\-]{30,}|ya29\.[\w\-.]{16,}|eyJ[\w\-]{8,}\.[\w\-]{6,}(?:\.[\w\-]*)?)(?P<after>)",
+        r"(?P<before>)\b(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}|xox[abeoprs]-[\w\-]{8,}|dapi[0-9a-f]{28,}(?:-\d)?|AIza[\w\-]{30,}|ya29\.[\w\-.]{16,}|eyJ(?=[\w\-]{8,512}\.)[\w\-]+\.[\w\-]{6,}(?:\.[\w\-]*)?)(?P<after>)",
     )
 )
-_DOTALL = re.compile(_PATTERNS[0].pattern, re.IGNORECASE | re.VERBOSE | re.DOTALL)
+
+# What secrets are called, up to the end of the word with its dots. Short names must stand alone in it:
+# `DB_PASS` is one, `bypass` and `pass_count` are not.
+_KEY = re.compile(
+    r"""(?=[abcdekpst]) (?: (?: pass(?:w|phrase|code) | secret | credential | token
+          | (?:api|access|account|private|shared|encryption|auth|keystore)[_.\-]?key
+          | basic[_.\-]auth[_.\-]user[_.\-]info | sasl[_.\-]jaas[_.\-]config )
+        \w*(?:[.\-]+\w+)*
+      | (?: pwd | (?<=[_.\-])pass | (?-i:(?<=[a-z])Pass) | (?<!\w)(?:db)?pass(?!:\s)
+          | (?<!\w)(?:sig|signature|authorization) )
+        (?!\w|[.\-]\w) )""",
+    _FLAGS,
+)
+# Such a word may only count or describe secrets, or be a file in a stack trace.
+_NO_SECRET = re.compile(
+    r"""(?: [_.\-](?:counts?|type|length|size|total) | (?-i:(?<=[a-z])(?:Counts?|Type|Length|Size|Total))
+      | tokenizer | \.java | \.scala )\Z""",
+    _FLAGS,
+)
+
+# How the value follows its key. A quote may be escaped, in JSON inside of JSON; one inside of the value
+# then has more backslashes. A bare value goes on over a `,`, `)` or quote that doesn't end it.
+_QUOTE = r"\\{0,3}['\"]"
+_CALL = r"(?:[\w.]{0,64}[\[(]\s*)? [bfru]{0,2}"  # as in os.environ["…"], SecretStr(b"…")
+_OPEN = rf"""{_CALL} (?P<slash>\\{{0,3}}) (?P<mark>\"{{3}}|'{{3}}|\"|')"""
+_CLOSE = r"(?P=slash)(?P=mark)"
+_QUOTED = rf"(?: (?:(?P=slash)\\){{2}} | (?P=slash){{2}}\\(?P=mark) | (?!{_CLOSE}). )+"
+_TYPE = r"(?:str|bytes|string)(?:\s*\|\s*None)?\s*="
+_EQUALS = rf"(?:{_QUOTE}(?:\s*\])?)? \s* (?: :\s*{_TYPE} | => | -> | [=!:]= | =(?!>) | : ) \s*"
+_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)?\s*{_CALL}{_QUOTE} )
+    (?:(?:bearer|basic|negotiate|digest|token)\s+)?
+    (?: \{{[^{{}}:'\"\r\n]{{1,256}}\}}
+      | (?! \{{\s*(?:{_QUOTE}|\}}) | \[\s*(?:\d{{1,19}}\s*[,\]]|[{{\[\]]|{_QUOTE}) | [,;&)}}\]] | </ )
+        (?: [^\s,;&)}}\]'\"<\\] | <(?!/) | \\(?!['\"])
+          | [,;&] (?! \s | \Z | ['\"(\[{{\\] | [\w.\-]{{1,64}}\s{{0,8}}(?:=|:|->) )
+          | [)}}\]'\"] (?! [\s,;.:&)}}\]'\"\\] | \Z )
+        )+ )"""
+_MORE = re.compile(
+    rf"(?P<before>\s*\+\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
+)  # "a" + "b"
+_WORD = f"{ascii_letters}{digits}_.-"
+_VALUES = tuple(
+    (lead, re.compile(pattern, _FLAGS))
+    for lead, pattern in (
+        # key="value", "key": "value", ["key"] = "value", and SQL's PASSWORD 'value'
+        (
+            "",
+            rf"(?P<before>(?:{_EQUALS}|(?<=password)\s+){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
+        ),
+        # ("key", "value"), but not the next key of {"name": "token", "type": …}
+        (
+            "",
+            rf"(?P<before>{_QUOTE}\s*,\s*{_OPEN}){_QUOTED}(?P<after>{_CLOSE}(?!\s*:)|(?=[\r\n])|\Z)",
+        ),
+        # A whole JAAS line
+        (
+            "",
+            rf"(?P<before>(?<=jaas.config){_EQUALS})(?!\s|{_QUOTE})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^;\r\n])+(?P<after>)",
+        ),
+        # key=value, key: value, key -> value
+        ("", rf"(?P<before>{_EQUALS}){_BARE}(?P<after>)"),
+        # <password>value</password>, <name>password</name><value>value</value>
+        ("", r"(?P<before>(?:</name>\s*<value)?>)[^<]{1,256}(?P<after></)"),
+        # --key value
+        ("--", rf"(?P<before>\s+(?:{_QUOTE})?)(?!-){_BARE}(?P<after>)"),
+        # Spark's lists of options: (key,value)
+        ("(", r"(?P<before>\s*,\s*)(?:[^)\r\n]|\)(?![\s,;.:)}\]'\"]|\Z))+(?P<after>)"),
+    )
+)
 
 # A cheap look that lets most text pass untouched: every pattern above needs one of these.
 _SUSPECT = re.compile(
-    r"://|jdbc:|jaas|private|pass|pwd|secret|cred|token|key|sig|bearer|basic|negotiate|x-amz|x-goog"
+    r"://|jdbc:|jaas|private|pass|pwd|secret|cred|token|key|sig|bearer|basic|negotiate|auth|x-amz|x-goog"
     r"|AKIA|ASIA|AROA|AIDA|gh[pousr]_|github_pat|glpat|xox|dapi|ya29|AIza|eyJ",
     re.IGNORECASE,
 )
@@ -66,27 +126,49 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def mask(text: str) -> str:
     """Return the text with every secret in it replaced by `***`; line breaks stay."""
+    masked = plain = _mask_plain(text)
+    for _ in range(_ENCODED):
+        decoded = unquote(plain) if "%" in plain else plain
+        if decoded == plain:
+            break
+        plain = _mask_plain(decoded)
+        if plain != decoded:  # the percent signs hid one, such as `pass%77ord=…`
+            masked = plain
+    return masked
+
+
+def _mask_plain(text: str) -> str:
     text = _CONTROL_BUT_LINES.sub(
         "\N{REPLACEMENT CHARACTER}",
         _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text[:LONGEST_TEXT]),
     )
     if not _SUSPECT.search(text):
-        return _mask_encoded(text)
-    text = _DOTALL.sub(rf"\g<before>{MASK}\g<after>", text)
-    for pattern in _PATTERNS[1:]:
+        return text
+    for pattern in _PATTERNS:
         text = pattern.sub(rf"\g<before>{MASK}\g<after>", text)
-    return _mask_encoded(text)
+    return _mask_named(text)
 
 
-def _mask_encoded(text: str) -> str:
-    """Mask text whose secret hides behind percent signs, such as `pass%77ord=…`."""
-    if "%" not in text:
-        return text
-    plain = unquote(text)
-    if plain == text or "%" in plain:
-        return text
-    masked = mask(plain)
-    return text if masked == plain else masked
+def _mask_named(text: str) -> str:
+    """Mask the values of secret keys, in one walk from key to key."""
+    done, at = [], 0
+    while key := _KEY.search(text, at):
+        value = None if _NO_SECRET.search(key[0]) else _find_value(text, key)
+        done.append(text[at : key.end()])
+        at = key.end()
+        while value:
+            done += value["before"], MASK, value["after"]
+            at = value.end()
+            value = _MORE.match(text, at)
+    return "".join((*done, text[at:]))
+
+
+def _find_value(text: str, key: re.Match[str]) -> re.Match[str] | None:
+    near = text[max(0, key.start() - 64) : key.start()]
+    outside = near.rstrip(_WORD)
+    leads = "", near[len(outside) :][:2], outside.rstrip()[-1:]
+    tried = (value.match(text, key.end()) for lead, value in _VALUES if lead in leads)
+    return next(filter(None, tried), None)
 
 
 def clean(name: str) -> str:
@@ -96,7 +178,7 @@ def clean(name: str) -> str:
 
 
 def mask_all(value: Any) -> Any:
-    """Mask every string inside a value of dicts, lists and tuples; other things pass."""
+    """Mask what is inside of dicts, lists and tuples: every string, and what secret keys name."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
@@ -106,9 +188,13 @@ def mask_all(value: Any) -> Any:
     return value
 
 
-_KEY = re.compile(_SECRET_KEY, re.IGNORECASE | re.VERBOSE)
-
-
 def _mask_item(key: Any, item: Any) -> Any:
-    secret = isinstance(key, str) and isinstance(item, str) and _KEY.search(key)
-    return MASK if secret else mask_all(item)
+    """A dict under such a key goes by its own keys: offsets are under the names of topics."""
+    if isinstance(item, (list, tuple)):
+        return [_mask_item(key, each) for each in item]
+    plain = isinstance(item, (str, int, float)) and not isinstance(item, bool)
+    return MASK if plain and isinstance(key, str) and _is_secret(key) else mask_all(item)
+
+
+def _is_secret(key: str) -> bool:
+    return bool(_KEY.search(key)) and not _NO_SECRET.search(key)

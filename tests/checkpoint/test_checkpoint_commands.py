@@ -245,6 +245,41 @@ def test_secrets_in_paths_are_masked(tmp_path, capsys):
     assert "verysecret" not in capsys.readouterr().out
 
 
+def test_json_masks_what_a_key_calls_secret(tmp_path, capsys):
+    """Offsets, settings and numbers: a value that looks like any other, under a name that tells."""
+    folder = unpack("4.3.0/plain", tmp_path / "orders")
+    log = folder / "offsets" / "3"
+    version, about, _ = log.read_text().split("\n")
+    conf = json.loads(about)
+    conf["conf"]["spark.hadoop.fs.s3a.secret.key"] = "hunter2"
+    offset = json.dumps({"continuation_token": "hunter2tok", "pin.password": 20200202})
+    log.write_text("\n".join((version, json.dumps(conf), offset)))
+    for command in (["show", folder], ["restart", folder], ["diff", folder, folder]):
+        run(*command, "--json")
+        told = capsys.readouterr().out
+        assert "***" in told or command[0] == "diff", command
+        assert "hunter2" not in told, command
+        assert "20200202" not in told, command
+    report = make_report(read_checkpoint(folder))
+    text = dump_evidence(build_evidence(checkpoint=report))
+    assert "***" in text
+    assert "hunter2" not in text
+
+
+def test_evidence_masks_before_it_cuts():
+    """A password whose end is cut off can't be told from a host's port."""
+    url = f"http://{'u' * 120}:{'hunter2' * 30}@h/"
+    source = {"description": f"{'x' * 100} {url}", "endOffset": url}
+    events = [json.dumps({"progress": {"sources": [source]}, "x": "y" * 7500, "z": url})]
+    assert "hunter2" not in render_evidence(build_evidence(events=events))
+
+
+def test_evidence_of_a_page_that_is_none_of_ours():
+    """A value that is no number says nothing of the state."""
+    page = (METRICS % "x").replace('state="running"} 1', 'state="running"} abc')
+    assert build_evidence(metrics=page).state is None
+
+
 def test_timeline_shows_planned_committed_and_missing(checkpoint):
     """One word a batch: done, planned, no commit, no offsets, missing."""
     for name in ("commits/3", "commits/1", "offsets/1", "offsets/2"):

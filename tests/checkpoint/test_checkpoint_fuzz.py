@@ -120,6 +120,11 @@ def test_enormous_numbers_cost_nothing():
                 b":2}", b":999999999}"
             )
         },
+        {
+            "state/0/_metadata/metadata": whole["state/0/_metadata/metadata"].replace(
+                b":2}", b":1e999}"
+            )
+        },
     ]
     for damage in damages:
         assert look(whole | damage)

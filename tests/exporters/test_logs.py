@@ -161,3 +161,11 @@ def test_throttle_tells_how_many_were_held_back():
     assert throttle.ask("x") is None
     now[0] = 61.0
     assert throttle.ask("x") == 2
+
+
+def test_logger_of_the_users_gets_failures_masked(agent):
+    """It has no masking of ours in its chain."""
+    stream = io.StringIO()
+    theirs = structlog.wrap_logger(structlog.PrintLogger(stream))
+    agent(logger=theirs).complain("part", OSError("http://u:hunter2@h/ is gone"))
+    assert "http://u:***@h/ is gone" in stream.getvalue()

@@ -1,12 +1,15 @@
 """Runs that end before anybody scrapes them leave their state on a real Pushgateway."""
 
 import contextlib
+import io
 import socket
 import time
 import urllib.request
 
 import pytest
 from stage import Life, feed, free_port, page, value, wait_for
+
+from streamgauge.exporters.logs import make_logger
 
 
 def _read(port):
@@ -85,3 +88,14 @@ def test_dead_gateway_delays_the_end_by_two_seconds_at_most(agent, how):
         run.close()
         assert time.monotonic() - began < 2
         assert run.stats.of("errors").get("pushgateway", 0) >= 1
+
+
+@pytest.mark.parametrize("address", ["http://user:hunter2@gw", "http://user:hun:ter2@gw"])
+def test_password_in_the_address_is_not_complained_of_aloud(agent, address):
+    """What Python says of such an address has a piece of the password in it."""
+    stream = io.StringIO()
+    life, run = Life(), agent(pushgateway_url=address, logger=make_logger("info", stream))
+    feed(run, life.started(), life.terminated())
+    run.close()
+    assert "take user and password out of pushgateway_url" in stream.getvalue()
+    assert "ter2" not in stream.getvalue()
