@@ -16,7 +16,7 @@ from streamgauge.masking import mask
 from .checkpoint import read_checkpoint
 from .description import load_description
 from .diff import diff
-from .errors import CannotLookError
+from .errors import CannotLookError, CheckpointError
 from .forecast import forecast
 from .lines import LINES, NEWEST, parse_line
 from .lint import lint
@@ -87,7 +87,7 @@ def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
     def guarded(args: argparse.Namespace) -> int:
         try:
             return run(args)
-        except CannotLookError as error:
+        except CheckpointError as error:
             sys.stderr.write(f"streamgauge: {mask(str(error))}\n")
             return BLIND
 
