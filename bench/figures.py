@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# For checkpoints: a disk has moods of its own.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - temporary folders of their own in it
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "spark")]
 
 

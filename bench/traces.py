@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from figures import ROOT, report
+from figures import MEMORY, ROOT, report
 
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.traces import PHASES
@@ -31,7 +31,6 @@ from streamgauge.listener.events import Progress
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # checkpoints: a disk has moods of its own
 TURNS = (True, False, False, True)  # a machine that grows slower is slow for both
 SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
 
