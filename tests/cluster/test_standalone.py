@@ -245,7 +245,7 @@ def test_verdict_is_never_wrong(story):
     restart = played.job.told("run")[-1]
     failed = [page.at for page in second if page.states == {"failed"}]
     assert failure["at"] - 2 < failed[0]
-    assert failed[-1] < restart["at"]
+    assert failed[-1] < restart["at"] + 1  # the page follows an event within moments
     assert _failures(played.broken) == 1
     for page in (*first, *second):
         assert not [key for key, n in page.samples.items() if "checkpoint_findings" in key[0] and n]
