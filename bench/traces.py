@@ -31,6 +31,11 @@ from streamgauge.listener.events import Progress
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
+# Hadoop starts a process for each file of a checkpoint, and their crowd would be what is measured.
+FEW_FILES = {
+    "asyncProgressTrackingEnabled": "true",
+    "asyncProgressTrackingCheckpointIntervalMs": "600000",
+}
 TURNS = (True, False, False, True)  # a machine that grows slower is slow for both
 SETTINGS = {"metrics_address": "", "log_level": "off", "app": "bench"}
 
@@ -185,7 +190,7 @@ def start_spark():
     return spark
 
 
-def start_queries(spark, folder: str, count: int = QUERIES) -> list:
+def start_queries(spark, folder: str, count: int = QUERIES, **options: str) -> list:
     return [
         spark.readStream.format("rate")
         .option("rowsPerSecond", 10)
@@ -194,9 +199,7 @@ def start_queries(spark, folder: str, count: int = QUERIES) -> list:
         .writeStream.queryName(f"query-{number}")
         .format("noop")
         .option("checkpointLocation", f"{folder}/{number}")
-        # Else Hadoop starts a process for each file of a checkpoint, and their crowd is what is measured.
-        .option("asyncProgressTrackingEnabled", "true")
-        .option("asyncProgressTrackingCheckpointIntervalMs", "600000")
+        .options(**options)
         .trigger(processingTime="1 second")
         .start()
         for number in range(count)
@@ -225,7 +228,7 @@ def bench_bus(runs: int = 50, seconds: float = 2.0) -> None:
         spark.streams.addListener(listener)
         agent, times = listener._agent, []
         agent._worker._timed = lambda bus, handling: times.append((bus, handling))
-        queries = start_queries(spark, folder)
+        queries = start_queries(spark, folder, **FEW_FILES)
         time.sleep(25)  # warm up
         found = {True: [], False: []}
         for _ in range(runs):
