@@ -12,7 +12,7 @@ from harness import build_session, commits
 
 from streamgauge import TelemetryListener
 
-PAIRS, BATCHES = 45, 5
+PAIRS, BATCHES = 60, 5
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ class Bare(Bridge):
 class BareListener(Stock):
     """Puts `Bare` on the bus."""
 
-    _jlistener = property(lambda self: self.__dict__.setdefault("java", wrap(Bare(None, None))))
+    _jlistener = property(lambda self: self.__dict__.setdefault("java", wrap(Bare(None))))
 
 
 def measure(kind: str) -> tuple[float, list[float]]:
