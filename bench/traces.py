@@ -214,7 +214,7 @@ def wait_for_events(events, seconds: float, least: int = 2 * QUERIES) -> None:
         time.sleep(0.1)
 
 
-def bench_bus(runs: int = 50, seconds: float = 2.0) -> None:
+def bench_bus(runs: int = 36, seconds: float = 2.0) -> None:
     """Time on Spark's bus and in the worker, with and without traces, in turns within each run."""
     from streamgauge import TelemetryListener
 
