@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from statistics import median, quantiles
 
-from bus_time import Stock
 from figures import report
 from harness import build_session
+from one_query import Stock
 
 from streamgauge import TelemetryListener
 from streamgauge.exporters import Exporter

@@ -19,10 +19,7 @@ from figures import ROOT
 from fleet import table as fleet_table
 
 GROUPS = {
-    "agent": (
-        *("memory.py", "bus_time.py", "batch_time.py"),
-        *("many_queries.py", "partitions.py", "faults.py"),
-    ),
+    "agent": ("memory.py", "one_query.py", "many_queries.py", "partitions.py", "faults.py"),
     "traces": ("traces.py",),
     "fleet": ("fleet.py",),
 }
