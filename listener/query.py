@@ -49,6 +49,7 @@ class Query(Struct, frozen=True, kw_only=True):
     starts: tuple[float, ...] = ()
     end: End | None = None
     last_end: End | None = None  # how the run before this one ended
+    last_trigger: str = "unknown"  # of the run before this one: most likely this one's too
     replaced_query_id: str | None = None  # another query had this name before: a new checkpoint
     last_idle_at: float | None = None
     idle_trigger_at: float | None = None  # start of the trigger that was idle
@@ -69,6 +70,7 @@ class Query(Struct, frozen=True, kw_only=True):
     waits_since: float | None = None  # since when each look found it waiting for its trigger
     ahead_since: float | None = None
     missed: int = 0
+    counted_to: int = -1  # the newest batch that was seen or counted as missed, of any run
     lags: Mapping[str, SourceLag] = {}  # by the source's label; outlives the run
     moments: tuple[Moment, ...] = ()
     gaps: tuple[float, ...] = ()
@@ -92,7 +94,12 @@ class Query(Struct, frozen=True, kw_only=True):
     @property
     def trigger(self) -> str:
         """Kind of trigger: processing_time, available_now, once, continuous, real_time, unknown."""
-        return self.details.trigger if self.details else "unknown"
+        return self.details.trigger if self.details else self.last_trigger
+
+    @property
+    def by_itself_over(self) -> bool:
+        """Whether it ends when all is read, and is meant to be started again and again."""
+        return self.trigger in {"available_now", "once"}
 
     @property
     def continuous(self) -> bool:
@@ -122,7 +129,7 @@ class Query(Struct, frozen=True, kw_only=True):
         Where the interval is not known (Connect), it is as long as the longest wait for a trigger so
         far, the one that goes on included: who waits for a trigger is not silent, but not due.
         """
-        interval = self.trigger_seconds
+        interval = 0.0 if self.by_itself_over else self.trigger_seconds
         if interval is None:
             interval = max(*self.gaps, self.trigger_wait, 0.0)
         idle = self.details.idle_seconds if self.details else None

@@ -6,6 +6,10 @@ never mistaken for stalled: silence counts only while something should be happen
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
 from msgspec import Struct
 
 from .query import Moment, Query
@@ -26,6 +30,7 @@ BLIND_SECONDS = 30.0
 RESTARTS, RESTART_WINDOW = 3, 1800.0
 TREND_BATCHES, TREND_SECONDS = 5, 300.0
 _MARGIN = 1.05  # rates wobble; a few percent are no trend
+_CHANCE = 2.4  # so many times what chance makes of values without a trend: one time in a hundred
 _QUIET = 30.0
 
 
@@ -131,7 +136,9 @@ def _hung(query: Query, now: float, budget: float) -> str | None:
         return (
             f"{_batch(query)} has run for {_span(age)}: {tasks.failed} tasks failed, none finished"
         )
-    return f"{_batch(query)} has run for {_span(age)}, and no task finished for {_span(done_ago)}"
+    tried = f"; {tasks.failed} failed and were tried again" if tasks.failed else ""
+    quiet = f"no task finished for {_span(done_ago)}{tried}"
+    return f"{_batch(query)} has run for {_span(age)}, and {quiet}"
 
 
 def _uncommitted(query: Query, now: float, budget: float) -> str | None:
@@ -151,8 +158,7 @@ def _restarting(query: Query, now: float) -> str | None:
     recent = [start for start in query.starts if now - start <= RESTART_WINDOW]
     if len(recent) < RESTARTS:
         return None
-    by_design = query.trigger in {"available_now", "once"}
-    if by_design and not (query.last_end and query.last_end.outcome == "failed"):
+    if query.by_itself_over and not (query.last_end and query.last_end.outcome == "failed"):
         return None
     return f"{len(recent)} starts in {_span(RESTART_WINDOW)}"
 
@@ -160,7 +166,7 @@ def _restarting(query: Query, now: float) -> str | None:
 def _pace(query: Query, now: float) -> Verdict:
     """The states of a query that does its work."""
     since = query.inflight_since(now)
-    if since is not None and now - since > max(_QUIET, query.batch_limit_seconds):
+    if since is not None and _is_at_work(query, now - since):
         return Verdict("running", _slow(query, now, now - since))
     if query.idle_since is not None:
         return Verdict("idle", f"waiting for data for {_span(now - query.idle_since)}")
@@ -175,6 +181,16 @@ def _pace(query: Query, now: float) -> Verdict:
         return Verdict("running", f"batches read nothing while {last.backlog:.0f} rows wait")
     took = f" in {_span(last.seconds)}" if last and last.seconds is not None else ""
     return Verdict("running", f"batch {last.batch_id if last else '?'} done{took}")
+
+
+def _is_at_work(query: Query, age: float) -> bool:
+    """Whether the trigger that runs is worth more words than the last batch: long, or the first after a wait.
+
+    A query that waits for data asks its sources now and then, and is found at that.
+    """
+    look = query.sighting
+    awake = query.idle_since is not None and look is not None and look.phase == "processing"
+    return awake or age > max(_QUIET, query.batch_limit_seconds)
 
 
 def _waiting(query: Query, now: float) -> Verdict:
@@ -205,15 +221,16 @@ def _slow(query: Query, now: float, age: float) -> str:
 
 
 def _falling_behind(moments: tuple[Moment, ...]) -> str | None:
-    """Worse over at least five batches and five minutes."""
+    """More than a batch behind, and worse over at least five batches and five minutes."""
     window = _window(moments)
     if not window:
         return None
     backlogs = [m.backlog for m in window if m.backlog is not None]
     if len(backlogs) == len(window):
         first, last = backlogs[0], backlogs[-1]
-        grows = last > first * _MARGIN and last > first and min(backlogs) == first
-        return f"backlog grew from {first:.0f} to {last:.0f} rows" if grows else None
+        behind = last > max(first * _MARGIN, window[-1].rows or 0)
+        grew = f"backlog grew from {first:.0f} to {last:.0f} rows"
+        return grew if behind and _rises(backlogs) else None
     rates = [(m.input_rate, m.processed_rate) for m in window]
     if all(i is not None and p is not None and i > p * _MARGIN for i, p in rates):
         arriving, processed = rates[-1]
@@ -222,14 +239,25 @@ def _falling_behind(moments: tuple[Moment, ...]) -> str | None:
 
 
 def _catching_up(moments: tuple[Moment, ...]) -> str | None:
-    """Behind by more than a batch, and less so with every few batches."""
-    recent = [m for m in moments[-TREND_BATCHES:] if m.backlog is not None]
+    """Behind by more than a batch, and less so with each of the last batches."""
+    recent = [m.backlog for m in moments[-TREND_BATCHES:] if m.backlog is not None]
     if len(recent) < 3:
         return None
-    first, last = recent[0].backlog or 0.0, recent[-1].backlog or 0.0
-    if last <= (recent[-1].rows or 0) or last * _MARGIN >= first:
+    first, last = recent[0], recent[-1]
+    if last <= (moments[-1].rows or 0) or last * _MARGIN >= first or not _rises(recent[::-1]):
         return None
     return f"backlog fell from {first:.0f} to {last:.0f} rows"
+
+
+def _rises(values: Sequence[float]) -> bool:
+    """Whether later values are higher more often than chance has it, by Mann's and Kendall's test.
+
+    Two ends alone would call every other wobble a trend. Of five values or fewer, all must rise.
+    """
+    number = len(values)
+    score = sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2))
+    by_chance = math.sqrt(number * (number - 1) * (2 * number + 5) / 18)
+    return score >= min(_CHANCE * by_chance, number * (number - 1) / 2)
 
 
 def _not_advancing(moments: tuple[Moment, ...]) -> bool:

@@ -30,8 +30,10 @@ class Story:
     def verdict(self, **kwargs):
         return judge(self.query, self.now, **kwargs)
 
-    def start(self):
+    def start(self, *, learn=True):
         self._handle(self.life.started(_iso(self.now)))
+        if not learn:
+            return self
         self.fleet.learn(
             Details(
                 query_id=self.life.query_id,
@@ -157,6 +159,26 @@ def _retrying_batch():
     return story
 
 
+def _retrying_a_poisoned_row():
+    story = Story().start().batch()
+    for n in range(80):
+        story.look(tasks={"running": 1, "completed": 7, "failed": n // 20}, batch_id=1)
+    return story
+
+
+def _awake_again():
+    """A quiet night, and now data: at work, though no event has said so yet."""
+    story = Story().start().batch().idle().waiting()
+    for n in range(5):
+        story.look(tasks={"running": 2, "completed": n, "failed": 0}, batch_id=1)
+    return story
+
+
+def _asking_for_data():
+    """An idle query that is found while it asks its sources stays idle."""
+    return Story().start().batch().idle().waiting().look(phase="offsets", data_available=False)
+
+
 def _hung_first_batch():
     story = Story().start()
     for _ in range(80):
@@ -204,6 +226,21 @@ def _falling_behind_by_rate():
     story = Story().start()
     for _ in range(40):
         story.batch(after=10.0, backlog=None, rates=(30.0, 20.0))
+    return story
+
+
+def _wobbling():
+    """A throttled source in health: what waits goes up and down, and is more at the end."""
+    story = Story().start()
+    for n in range(12):
+        story.batch(after=60.0, backlog=(300, 900, 100, 700, 400, 800)[n % 6])
+    return story
+
+
+def _a_few_rows_left():
+    story = Story().start()
+    for n in range(60):
+        story.batch(after=10.0, backlog=3 if n == 59 else 0)
     return story
 
 
@@ -263,6 +300,15 @@ def _available_now_every_minute():
     return story.start().batch()
 
 
+def _available_now_has_just_begun():
+    """Its details are not read yet, but the last run's are known."""
+    story = Story("available_now", None)
+    for _ in range(6):
+        story.start().batch(after=5).end()
+        story.now += 60
+    return story.start(learn=False)
+
+
 def _continuous():
     story = Story("continuous", None).start()
     for _ in range(500):
@@ -301,12 +347,17 @@ TABLE = [
     (_slow_batch_with_tasks, "running", "199 tasks done"),
     (_hung_batch, "stalled", "no task finished for"),
     (_retrying_batch, "stalled", "tasks failed, none finished"),
+    (_retrying_a_poisoned_row, "stalled", "3 failed and were tried again"),
+    (_awake_again, "running", "4 tasks done"),
+    (_asking_for_data, "idle", "waiting for data"),
     (_hung_first_batch, "stalled", "batch 0 has run for"),
     (_hung_source, "stalled", "asking the sources for offsets"),
     (_dead_thread, "stalled", "no event for"),
     (_commits_stalled, "stalled", "nothing was committed"),
     (_source_not_advancing, "running", "read nothing while 500 rows wait"),
     (_falling_behind, "falling_behind", "backlog grew"),
+    (_wobbling, "running", "done"),
+    (_a_few_rows_left, "running", "done"),
     (_falling_behind_by_rate, "falling_behind", "30 rows/s arrive"),
     (_catching_up, "catching_up", "backlog fell"),
     (_steady, "running", "done"),
@@ -317,6 +368,7 @@ TABLE = [
     (_lost, "stopped", "not known"),
     (_restarting, "restarting", "4 starts in"),
     (_available_now_every_minute, "running", "done"),
+    (_available_now_has_just_begun, "starting", "no batch yet"),
     (_continuous, "running", "continuous"),
     (_events_missing, "blind", "no event came"),
     (_listener_removed, "blind", "listener was removed"),
