@@ -48,6 +48,7 @@ class Fleet:
         self._unended: dict[str, tuple[str, float]] = {}  # run id → query id, when overtaken
         self._faded: set[str] = set()  # failed runs of which only the last word is left
         self._pending: dict[str, tuple[Idle, float]] = {}
+        self._renamed: list[Query] = []  # as they were, until the next sweep
         self.queries: Mapping[str, Query] = {}
 
     # ---- events ----------------------------------------------------------------------------
@@ -63,6 +64,7 @@ class Fleet:
             if isinstance(event, Idle):
                 self._pending[event.query_id] = (event, now)  # its name is not known yet
                 return None
+            self._pending.pop(event.query_id, None)
             name = event.name if isinstance(event, Progress) else None
             query = self._admit(event.query_id, event.run_id, name, now)
         elif query.run_id != event.run_id and event.run_id not in self._runs:
@@ -94,9 +96,18 @@ class Fleet:
             query = self._admit(event.query_id, event.run_id, event.name, now)
         else:
             query = self._renew(old, event.run_id, now)
+            if event.name != old.name:
+                query = self._rename(query, old, event.name)
         self._note_run(event.run_id, -1)
         starts = (*(s for s in query.starts if s > now - HOUR), at)[-_STARTS:]
         return msgspec.structs.replace(query, started_at=at, starts=starts)
+
+    def _rename(self, query: Query, old: Query, name: str | None) -> Query:
+        """A run under another name than the last one of this checkpoint: the old name is over."""
+        self._renamed.append(msgspec.structs.replace(old, end=None))  # it did not fail, it went on
+        label, _ = self._claim_label(query.query_id, name)
+        floor = self._silence_floor(name or label)
+        return msgspec.structs.replace(query, name=name, label=label, silence_floor=floor)
 
     def _begin_unseen(self, query: Query, run_id: str, now: float) -> Query:
         """A run whose Started event did not reach us: when it began is not known."""
@@ -116,6 +127,7 @@ class Fleet:
             last_event_at=now,
             end=None,
             last_end=old.end,
+            last_trigger=old.trigger,
             last_idle_at=None,
             idle_trigger_at=None,
             idle_since=None,
@@ -136,15 +148,8 @@ class Fleet:
         )
 
     def _admit(self, query_id: str, run_id: str, name: str | None, now: float) -> Query:
-        """The record of a query never seen before; it gets its label here, for good."""
-        label = name or f"unnamed-{query_id[:8]}"
-        replaced = None
-        if self._taken(label, query_id):
-            label = f"{label}-{query_id[:8]}"
-        for other in list(self.queries.values()):
-            if other.label == label and other.query_id != query_id:
-                replaced = other.query_id
-                self._forget(other.query_id)
+        """The record of a query never seen before."""
+        label, replaced = self._claim_label(query_id, name)
         return Query(
             query_id=query_id,
             run_id=run_id,
@@ -157,6 +162,21 @@ class Fleet:
             watch_seconds=self._watch_seconds,
         )
 
+    def _claim_label(self, query_id: str, name: str | None) -> tuple[str, str | None]:
+        """The label of a name, and the id of the ended query that had it: that one is forgotten.
+
+        The start of the id is in it where there is no name, or where another live query has the same.
+        """
+        label = name or f"unnamed-{query_id[:8]}"
+        if self._taken(label, query_id):
+            label = f"{label}-{query_id[:8]}"
+        replaced = None
+        for other in list(self.queries.values()):
+            if other.label == label and other.query_id != query_id:
+                replaced = other.query_id
+                self._forget(other.query_id)
+        return label, replaced
+
     def _taken(self, label: str, query_id: str) -> bool:
         """Whether another query that lives has this label."""
         return any(
@@ -164,12 +184,12 @@ class Fleet:
         )
 
     def _progress(self, query: Query, event: Progress, now: float) -> Query:
-        newest = self._runs.get(event.run_id, -1)
-        missed = max(0, event.batch_id - newest - 1) if newest >= 0 else 0
+        missed = self._count_unseen(query, event.batch_id)
         self._note_run(event.run_id, event.batch_id)
-        minute, seconds = int(now // 60), event.seconds or 0.0
+        minute = int(now // 60)
         longest = {m: s for m, s in query.longest if m > minute - 60}
-        longest[minute] = max(longest.get(minute, 0.0), seconds)
+        if event.seconds is not None:
+            longest[minute] = max(longest.get(minute, 0.0), event.seconds)
         return msgspec.structs.replace(
             query,
             last_event_at=now,
@@ -185,6 +205,7 @@ class Fleet:
             waits_since=None,
             ahead_since=None,
             missed=query.missed + missed,
+            counted_to=event.batch_id,
             lags=_measure(query, event),
             moments=_remember(query.moments, event),
             gaps=(*query.gaps, now - query.last_event_at)[-_GAPS:],
@@ -216,7 +237,17 @@ class Fleet:
             error_class=event.error_class,
             exception=event.exception,
         )
-        return self._finish(query, event.run_id, end)
+        return self._finish(self._note_unseen(query, event.run_id), event.run_id, end)
+
+    def _note_unseen(self, query: Query, run_id: str) -> Query:
+        """Count the batches that the last look found done: whose event has not come before the end comes no more."""
+        look = query.sighting
+        if run_id != query.run_id or look is None or look.batch_id is None:
+            return query
+        new = self._count_unseen(query, look.batch_id)
+        return msgspec.structs.replace(
+            query, missed=query.missed + new, counted_to=query.counted_to + new
+        )
 
     def _finish(self, query: Query, run_id: str, end: End) -> Query:
         if run_id != query.run_id:  # the next run was quicker than the word of this one's end
@@ -229,6 +260,12 @@ class Fleet:
             data_since=None,
             lags=weigh(query.lags, {}, until=0.0),
         )
+
+    def _count_unseen(self, query: Query, batch_id: int) -> int:
+        """Batches before this one, since the last that was seen, of which no event came."""
+        newest = self._runs.get(query.run_id, -1)
+        newest = query.counted_to if newest < 0 else newest
+        return max(0, batch_id - newest - 1) if newest >= 0 else 0
 
     # ---- looks -----------------------------------------------------------------------------
 
@@ -250,6 +287,8 @@ class Fleet:
         """Take in one look at a live query; None if it is of another run or an older look."""
         query = self.queries.get(seen.query_id)
         if query is None or query.run_id != seen.run_id or not query.live:
+            return None
+        if seen.at < query.last_event_at:
             return None
         newest = self._runs.get(seen.run_id, -1)
         first = query.first_batch if query.first_batch is not None else seen.batch_id
@@ -322,7 +361,7 @@ class Fleet:
         return self._keep(self._finish(query, gone.run_id, end))
 
     def sweep(self, now: float) -> list[Query]:
-        """Forget, and return, the queries that ended well longer than the grace period ago.
+        """Forget, and return, the queries that ended well longer than the grace period ago, and old names.
 
         A failed one stays until it starts again, but of too many the first to fail go: a job that
         makes a new query for each attempt must not fill the memory.
@@ -338,7 +377,9 @@ class Fleet:
         old = {query.query_id: query for query in gone}
         for query_id in old:
             self._forget(query_id)
-        return list(old.values())
+        renamed, self._renamed = self._renamed, []
+        taken = {query.label for query in self.queries.values()}
+        return [*old.values(), *(query for query in renamed if query.label not in taken)]
 
     def fading(self, now: float) -> list[Query]:
         """The queries that failed just over the grace period ago; each is returned once."""

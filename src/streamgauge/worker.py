@@ -13,9 +13,9 @@ from typing import Any
 
 from .exporters import Exporter
 from .listener.decoder import UndecodableEvent, decode
-from .listener.events import Event, Idle, Progress, Started, kind_of
+from .listener.events import Event, Idle, Started, kind_of
 from .listener.fleet import Fleet
-from .listener.inbox import FAILURE, MARK, Inbox, Item
+from .listener.inbox import FAILURE, GONE, LOOK, MARK, Inbox, Item
 from .listener.looks import BacklogLook, CheckpointLook, Details, Gone, Sighting, Tick, Unseen
 from .listener.query import Query
 from .listener.sources.look import SourceLook
@@ -96,12 +96,12 @@ class Worker:
         if item.kind == FAILURE:
             self._fail("bridge", item.content)
             return
+        if item.kind in {LOOK, GONE}:
+            self._guard("worker", lambda: self._look(item))
+            return
         began = time.perf_counter()
-        self._guard(
-            "worker", lambda: self._look(item) if item.kind == "look" else self._event(item)
-        )
-        if item.kind != "look":
-            self._timed(item.callback_seconds, time.perf_counter() - began)
+        self._guard("worker", lambda: self._event(item))
+        self._timed(item.callback_seconds, time.perf_counter() - began)
 
     def _guard(self, part: str, work: Callable[[], None]) -> None:
         try:
@@ -133,8 +133,7 @@ class Worker:
             self._guard("recorder", lambda: keep(query.label, query.query_id, text))
         if isinstance(event, Started):
             self._wanted(query.query_id, query.run_id)
-        if isinstance(event, Progress):
-            self._count_missed(query)
+        self._count_missed(query)
         self._tell(lambda exporter: exporter.handle(event, query))
         self._judge(query)
 
@@ -176,6 +175,7 @@ class Worker:
         else:
             raise TypeError(f"the inbox held a {type(look).__name__}")
         if query is not None:
+            self._count_missed(query)
             self._tell(lambda exporter: exporter.observe(query))
             self._judge(query)
 
@@ -190,9 +190,11 @@ class Worker:
     def _sweep(self) -> None:
         now = self._clock()
         for query in self._fleet.sweep(now):
-            self._missed.pop(query.query_id, None)
             self._verdicts.pop(query.label, None)
             self._tell(lambda exporter, query=query: exporter.forget(query))  # type: ignore[misc]
+        if len(self._missed) > len(self._fleet.queries):
+            known = self._fleet.queries
+            self._missed = {key: n for key, n in self._missed.items() if key in known}
         for query in self._fleet.fading(now):
             self._tell(lambda exporter, query=query: exporter.observe(query))  # type: ignore[misc]
 

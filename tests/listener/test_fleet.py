@@ -48,6 +48,42 @@ def test_new_checkpoint_under_an_old_name_takes_the_name():
     assert (query.label, query.replaced_query_id) == ("orders", old.query_id)
 
 
+def test_another_name_for_the_same_checkpoint_takes_the_place_of_the_old():
+    """The label is the name of the run that goes on; whoever shows the old one is told, once, that it is over."""
+    fleet = Fleet(silence_floor={"old": 1.0, "new": 2.0}.get)
+    life = Life("old")
+    _handle(fleet, life.started(), life.progress(), life.terminated("E: x"))
+    life.name = "new"
+    _handle(fleet, life.started())
+    query = _only(fleet)
+    assert (query.label, query.name, query.silence_floor) == ("new", "new", 2.0)
+    (gone,) = fleet.sweep(101.0)
+    assert (gone.label, gone.end) == ("old", None)
+    assert gone.run_id != query.run_id
+    assert fleet.sweep(102.0) == []
+
+
+def test_name_that_was_not_known_at_first_is_taken_from_the_next_start():
+    """A late listener hears only of an end; the next run says what the query is called."""
+    fleet = Fleet()
+    life = Life("orders")
+    _handle(fleet, life.terminated())
+    assert _only(fleet).label == f"unnamed-{life.query_id[:8]}"
+    _handle(fleet, life.started())
+    assert _only(fleet).label == "orders"
+
+
+def test_new_name_may_be_that_of_a_query_that_is_over():
+    """Two records never share a label."""
+    fleet = Fleet()
+    over, other = Life("orders"), Life("draft")
+    _handle(fleet, over.started(), over.terminated(), other.started(), other.terminated())
+    other.name = "orders"
+    _handle(fleet, other.started())
+    assert _only(fleet).label == "orders"
+    assert [query.label for query in fleet.sweep(101.0)] == ["draft"]
+
+
 def test_every_event_counts_once():
     """What a second listener brings again is known already."""
     fleet = Fleet()
@@ -109,6 +145,56 @@ def test_missed_batches_are_counted():
     life.batch_id += 3
     _handle(fleet, life.progress())
     assert _only(fleet).missed == 3
+
+
+def test_batches_missed_at_the_end_of_a_run_are_counted_once():
+    """A look found them done, and the bus, which keeps the order, brought the end before their events."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress())
+    fleet.look(_sighting(life, batch_id=39))
+    _handle(fleet, life.terminated())
+    assert _only(fleet).missed == 38
+    life.batch_id = 38  # 0 was seen, 1 to 38 were not
+    _handle(fleet, life.started(), life.progress())
+    assert _only(fleet).missed == 38
+
+
+def test_batches_missed_between_two_runs_are_counted():
+    """The checkpoint goes on where the last run ended, whatever was seen of that."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress(), life.terminated())
+    life.batch_id += 4
+    _handle(fleet, life.started(), life.progress())
+    assert _only(fleet).missed == 4
+
+
+def test_lost_run_leaves_the_count_to_events_that_may_still_come():
+    """A slow bus can bring them after the watchdog has given the run up."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress())
+    fleet.look(_sighting(life, batch_id=3))
+    fleet.lose(Gone(query_id=life.query_id, run_id=life.run_id, at=300.0, why="gone"))
+    assert _only(fleet).missed == 0
+
+
+def test_look_from_before_the_last_event_says_nothing():
+    """It was taken during a batch that has ended since; only its place in the inbox is behind."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress(), now=250.0)
+    assert fleet.look(_sighting(life, at=249.0)) is None
+    assert _only(fleet).active_since is None
+
+
+def test_batch_without_a_duration_is_not_a_batch_of_no_time():
+    """Unknown is absent."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started(), life.progress(durationMs={}, batchDuration=None))
+    assert _only(fleet).longest_batch(100.0) is None
 
 
 def test_listener_added_late_sees_an_idle_query_by_its_name():
@@ -221,6 +307,17 @@ def test_budget_grows_with_the_querys_own_pace():
     assert _only(fleet).silence_budget == 1830.0
     _handle(fleet, life.progress(durationMs={"triggerExecution": 900_000}))
     assert _only(fleet).silence_budget == 2730.0
+
+
+def test_budget_of_a_query_that_ends_by_itself_has_no_trigger_in_it():
+    """AvailableNow does not wait between its batches: one long batch is allowed once, not three times more."""
+    fleet = Fleet()
+    life = Life()
+    _handle(fleet, life.started())
+    details = Details(query_id=life.query_id, run_id=life.run_id, trigger="available_now")
+    fleet.learn(details, 100.0)
+    _handle(fleet, life.progress(durationMs={"triggerExecution": 600_000}), now=700.0)
+    assert _only(fleet).silence_budget == 610.0
 
 
 def test_budget_learns_from_gaps_where_the_trigger_is_unknown():
