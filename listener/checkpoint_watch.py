@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from .driver import ApplicationStopped
-from .inbox import Inbox, Item
+from .inbox import LOOK, Inbox, Item
 from .looks import BacklogLook, CheckpointLook
 from .query import Query
 from .sources.waiting import Waiting
@@ -99,7 +99,7 @@ class CheckpointWatch:
                 try:
                     seen = look(query)
                     if seen is not None:
-                        self._inbox.put(Item("look", seen, time.time()))
+                        self._inbox.put(Item(LOOK, seen, time.time()))
                 except ApplicationStopped:
                     return good
                 except Exception as error:  # noqa: BLE001 - a store that fails is counted, and asked again

@@ -1,7 +1,7 @@
 """Where Spark's threads leave what they bring: bounded in number and in size, and putting never waits.
 
-Only the oldest *progress* of the same query is ever given up when the box is full, and that is
-counted; what a query's life hangs on (started, terminated) stays.
+When the box is full, old looks go first, which newer ones replace; then only the oldest *progress* of
+the same query, and that is counted. What a query's life hangs on (started, terminated) stays.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ _NAP = 0.015
 # Queries on one trigger bring their events together: the reader lets such a burst pass before it works, for
 # so many looks at most.
 _PATIENCE = 3
-_VITAL = frozenset({"started", "terminated"})
+LOOK = "look"  # the kind of what the watchdog and its like have seen; the next look tells the same
+GONE = "gone"  # of a look that found a run over; no other will tell
 MARK = "mark"  # the kind of an item that says: everything put before has been handled
 FAILURE = "failure"  # of an item that Spark's threads leave for the worker to count and to log
+_VITAL = frozenset({"started", "terminated", GONE, MARK})
 
 
 class Item(NamedTuple):
     """One thing on its way to the worker."""
 
-    kind: str  # started, progress, idle, terminated, look (from the watchdog), mark or failure
+    kind: str  # started, progress, idle, terminated, or one of the kinds above
     content: Any  # an event's JSON; a look's record; a mark's threading.Event; an exception
     at: float  # the driver's clock at receipt
     callback_seconds: float | None = None  # time on Spark's bus; None when there is none
@@ -123,7 +125,10 @@ class Inbox:
         return True
 
     def _find_least(self, item: Item) -> Item | None:
-        """The oldest progress of this query, else of any; never a vital one."""
+        """The oldest look; for an event else the oldest progress of its query, else of any. Never a vital one."""
+        look = next((i for i in self._items if i.kind == LOOK), None)
+        if look is not None or item.kind == LOOK:
+            return look
         same = _query_of(item)
         return next(
             (i for i in self._items if i.kind not in _VITAL and same and _query_of(i) == same),
@@ -131,6 +136,8 @@ class Inbox:
         ) or next((i for i in self._items if i.kind not in _VITAL), None)
 
     def _count(self, item: Item) -> None:
+        if item.kind == LOOK:
+            return  # the next one tells the same, and later
         self.dropped[item.kind] = self.dropped.get(item.kind, 0) + 1
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from .inbox import Inbox, Item
+from .inbox import LOOK, Inbox, Item
 from .query import Query
 from .sources.look import Positions, SourceLook
 
@@ -120,7 +120,7 @@ class KafkaProbe:
             self._put(look)
 
     def _put(self, seen: SourceLook) -> None:
-        self._inbox.put(Item("look", seen, seen.at))
+        self._inbox.put(Item(LOOK, seen, seen.at))
 
 
 def _narrow(broker: Broker, looks: list[SourceLook], read: Positions) -> list[SourceLook]:

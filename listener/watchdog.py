@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from .driver import ApplicationStopped
-from .inbox import Inbox, Item
+from .inbox import GONE, LOOK, Inbox, Item
 from .looks import Details, Gone, Sighting, Tick, Unseen
 from .query import Query
 
@@ -181,4 +181,5 @@ class Watchdog:
                 )
 
     def _put(self, look: Tick | Details | Sighting | Unseen | Gone) -> None:
-        self._inbox.put(Item("look", look, self._clock()))
+        kind = GONE if isinstance(look, Gone) else LOOK
+        self._inbox.put(Item(kind, look, self._clock()))

@@ -4,7 +4,7 @@ import threading
 
 from stage import Life
 
-from streamgauge.listener.inbox import Inbox, Item
+from streamgauge.listener.inbox import GONE, LOOK, MARK, Inbox, Item
 
 
 def _put(inbox, kind, text):
@@ -33,6 +33,19 @@ def test_full_box_loses_the_oldest_progress_of_the_same_query():
     assert len(kept) == 4
     assert oldest.replace(": ", ":") not in kept
     assert inbox.dropped == {"progress": 1}
+
+
+def test_looks_make_room_and_never_take_it_from_events():
+    """An old look is worth nothing, a batch is in the counters; neither a mark nor an end that was seen goes."""
+    inbox, life = Inbox(4), Life()
+    _put(inbox, LOOK, "old")
+    for _ in range(4):
+        _put(inbox, "progress", life.progress())
+    for kind in (LOOK, GONE, MARK):
+        _put(inbox, kind, "new")
+    kinds = [item.kind for item in inbox.take(0)]
+    assert kinds == ["progress", "progress", GONE, MARK]
+    assert inbox.dropped == {"progress": 2}
 
 
 def test_started_and_terminated_are_never_dropped():
