@@ -133,7 +133,7 @@ class LiveExporter(Exporter):
 
 
 def _batch(event: Progress) -> Batch:
-    rows = [operator.rows for operator in event.operators]
+    rows = [operator.rows for operator in event.operators if operator.rows is not None]
     return Batch(
         id=event.batch_id,
         at=event.at,
@@ -142,7 +142,7 @@ def _batch(event: Progress) -> Batch:
         rows=event.input_rows,
         input_rate=event.input_rate,
         processed_rate=event.processed_rate,
-        state_rows=sum(r or 0 for r in rows) if rows else None,
+        state_rows=sum(rows) if rows and len(rows) == len(event.operators) else None,
         backlog=event.backlog,
         lag=event.lag,
         replayed=event.replayed,

@@ -140,7 +140,7 @@ _AGENT_METRICS = (
     _agent("agent_handling_seconds", "histogram", "Time of one event in the agent's worker."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
     _agent("agent_inbox_events", "gauge", "Events waiting for the worker."),
-    _agent("agent_series", "gauge", "Series of queries on this page."),
+    _agent("agent_series", "gauge", "Series of queries that count against the limit: on this page, and room for what a look adds."),
     _agent("agent_series_limit", "gauge", "Past so many, new label sets are refused."),
     _agent("build_info", "gauge", "Version of the agent and of Spark.", "app", "version", "spark_version"),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from streamgauge.config import Config
 from streamgauge.listener.events import Event, Progress, Started, Terminated
 from streamgauge.listener.query import Query
 from streamgauge.listener.stats import Stats
+from streamgauge.masking import clean
 
 from . import Exporter
 from .budget import Budget
@@ -143,11 +144,10 @@ class PrometheusExporter(Exporter, Collector):
 
     def _missing(self) -> list[str]:
         """Queries that the settings expect and that are not here."""
-        return [
-            name
-            for name, settings in self._config.queries.items()
-            if settings.expected and name not in self._pages
-        ]
+        expected = (
+            clean(name) for name, settings in self._config.queries.items() if settings.expected
+        )
+        return [name for name in expected if name not in self._pages]
 
     def _collect_agent(self, families: dict[str, Family], worker_seen_at: float) -> None:
         def put(name: str, value: float, **labels: str) -> None:

@@ -27,6 +27,7 @@ from .sources import find_reader, parse, read_count, read_offset
 from .sources.marks import rows_between
 
 _SHOWN = 200
+_LARGEST = 2.0**63  # Spark counts in longs; what is larger is no count, and its sum no float
 _PHASES = {  # engine order; `triggerExecution` wraps them all and is `Progress.seconds`
     "latestOffset": "latest_offset",
     "getOffset": "get_offset",
@@ -306,7 +307,7 @@ def _to_operator(index: int, wire: _WireOperator) -> Operator:
     custom: dict[str, float] = {}
     snapshots: dict[str, int] = {}
     for key, value in (wire.custom_metrics or {}).items():
-        number = _number(value)
+        number = _long(value)
         if number is None:
             continue
         if key.startswith(_SNAPSHOT):
@@ -377,9 +378,15 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _long(value: Any) -> float | None:
+    """A number that Spark can have counted, or None."""
+    number = _number(value)
+    return None if number is None or abs(number) > _LARGEST else number
+
+
 def _count(value: Any) -> int | None:
     """A count; -1 is Spark's way to say that it does not know."""
-    number = _number(value)
+    number = _long(value)
     return None if number is None or number < 0 else int(number)
 
 
@@ -390,7 +397,7 @@ def _rate(value: Any) -> float | None:
 
 def _milliseconds(value: Any) -> float | None:
     """Milliseconds as seconds; a negative duration (a clock set back) is unknown."""
-    number = _number(value)
+    number = _long(value)
     return None if number is None or number < 0 else number / 1000.0
 
 

@@ -181,8 +181,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return host.strip("[]"), int(port)
 
     def of_query(self, name: str) -> QueryConfig:
-        """What holds for one query: its own settings over the application's."""
-        own = self.queries.get(name, QueryConfig())
+        """What holds for one query: its own settings over the application's.
+
+        By the name as it is shown: one that holds what looks like a secret is shown otherwise than given.
+        """
+        found = (own for given, own in self.queries.items() if clean(given) == name)
+        own = next(found, QueryConfig())
         missing = {
             field: getattr(self, field)
             for field in ("team", "env", "tier", "code_version", "silence_seconds")

@@ -28,6 +28,17 @@ def test_shows_batches_by_phase_and_verdicts(agent):
     assert query["verdicts"][0][1] == "starting"
 
 
+def test_state_of_which_a_part_is_unknown_is_not_summed(agent):
+    """A sum with a missing part is withheld."""
+    mine = agent(metrics_address="127.0.0.1:0")
+    life = Life()
+    known, unknown = {"operatorName": "a", "numRowsTotal": 7}, {"operatorName": "b"}
+    feed(mine, life.started(), life.progress(stateOperators=[known, unknown]))
+    feed(mine, life.progress(stateOperators=[known, known]))
+    batches = _json(mine)["queries"][0]["batches"]
+    assert [batch["state_rows"] for batch in batches] == [None, 14]
+
+
 def test_page_needs_no_other_host():
     """One file: nothing is loaded from anywhere else."""
     from streamgauge.exporters.live import page

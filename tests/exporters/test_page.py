@@ -1,6 +1,7 @@
 """The page as a whole: well formed, bounded, declared, and no names break it."""
 
 import json
+import math
 import subprocess
 
 from exposition import NOW, exporter_alone, samples_of, tell
@@ -14,8 +15,9 @@ from stage import EVENTS, Life, QuietDriver, page, program, recorded, value
 
 from streamgauge.agent import Agent
 from streamgauge.config import Config, make_config
+from streamgauge.exporters.live import LiveExporter
 from streamgauge.exporters.metrics import METRICS
-from streamgauge.listener.decoder import UndecodableEvent
+from streamgauge.listener.decoder import UndecodableEvent, decode
 from streamgauge.listener.inbox import Item
 
 
@@ -175,3 +177,36 @@ def test_no_name_breaks_the_exposition(query, operator, metric, observed):
         return
     list(text_string_to_metric_families(generate_latest(registry).decode("utf-8")))
     list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))
+
+
+_number = st.one_of(st.floats(), st.integers(), st.none(), st.text(max_size=5))
+
+
+@given(st.lists(_number, min_size=2, max_size=4))
+def test_no_number_breaks_the_exposition(numbers):
+    """Huge, negative, not a number: batch after batch adds up to a page that parses, and to the live page."""
+    exporter, fleet, registry = exporter_alone()
+    live, life = LiveExporter(clock=lambda: NOW, worker_seen_at=lambda: NOW), Life()
+    for number in numbers:
+        operator = {
+            "operatorName": "dedupe", "numRowsTotal": number, "numRowsUpdated": number,
+            "commitTimeMs": number, "customMetrics": {"rocksdbGetCount": number, "new": number},
+        }  # fmt: skip
+        event = decode(
+            life.progress(
+                numInputRows=number,
+                inputRowsPerSecond=number,
+                durationMs={"addBatch": number, "triggerExecution": number},
+                stateOperators=[operator],
+                observedMetrics={"o": {"field": number}},
+                sink={"description": "MemorySink", "numOutputRows": number},
+                sources=[{"description": "x", "numInputRows": number, "endOffset": number}],
+            )
+        )
+        query = fleet.handle(event, NOW)
+        exporter.handle(event, query)
+        live.handle(event, query)
+    for metric in text_string_to_metric_families(generate_latest(registry).decode("utf-8")):
+        assert all(math.isfinite(sample.value) for sample in metric.samples)
+    list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))
+    live.render()

@@ -5,7 +5,7 @@ import json
 import pytest
 from exposition import NOW, exporter_alone, look_at, samples_of, tell, wait_until
 from prometheus_client import generate_latest
-from stage import Life, feed, page, value
+from stage import Life, feed, page, value, wait_for
 
 from streamgauge.config import QueryConfig
 from streamgauge.listener.looks import CheckpointLook, Details
@@ -346,7 +346,7 @@ def test_old_look_is_not_shown_as_the_present():
     """A JVM too sick to be looked at does not rest between batches: what it does is unknown."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
-    tell(exporter, fleet, life.started(), life.progress())
+    tell(exporter, fleet, life.started(), life.progress(), now=NOW - 40)
     look_at(exporter, fleet, life, NOW - 30)
     look_at(exporter, fleet, life, NOW)
     assert value(samples_of(registry), "inflight_batch_seconds") == 30
@@ -455,3 +455,32 @@ def test_agent_counts_itself(agent):
         assert value(samples, "agent_events_total", query=None, kind=kind) == number
     assert value(samples, "agent_handling_seconds_count", query=None) == 4
     assert value(samples, "build_info", query=None, app="shop") == 1
+
+
+def test_settings_reach_a_query_whose_name_is_shown_otherwise_than_given():
+    """A name that looks like a secret is masked in the label; its owner and its absence are found all the same."""
+    settings = {"token:refresh": QueryConfig(team="x", expected=True, alerting=False)}
+    exporter, fleet, registry = exporter_alone(queries=settings)
+    assert value(samples_of(registry), "query_expected", query="token:***") == 1
+    life = Life("token:refresh")
+    tell(exporter, fleet, life.started(), life.progress())
+    samples = samples_of(registry)
+    assert value(samples, "query_info", query="token:***", team="x") == 1
+    assert value(samples, "alerting_enabled", query="token:***") == 0
+    assert value(samples, "query_expected", query="token:***") == 1
+
+
+def test_another_name_leaves_nothing_of_the_old_one(agent):
+    """The same checkpoint under a new name: its series go, no missed batch is counted again, none is told to have failed."""
+    mine = agent()
+    life = Life("old")
+    feed(mine, life.started(), life.progress())
+    life.batch_id += 2
+    feed(mine, life.progress(), life.terminated("E: x"))
+    life.name = "new"
+    feed(mine, life.started(), life.progress())
+    wait_for(lambda: value(page(mine), "query_info", query="old") is None)
+    samples = page(mine)
+    assert value(samples, "query_info", query="new") == 1
+    assert value(samples, "batches_total", query="new", data="true") == 1
+    assert value(samples, "agent_missed_batches_total", query=None) == 2
