@@ -52,6 +52,7 @@ class Watchdog:
         *,
         seconds: float,
         failed: Callable[[BaseException], None],
+        beat: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.driver = driver
@@ -59,6 +60,7 @@ class Watchdog:
         self._queries = queries
         self._seconds = seconds
         self._failed = failed
+        self._beat = beat  # checks what else must go on
         self._clock = clock
         self._new: dict[str, str] = {}  # run id → query id
         self._read: dict[str, bool] = {}  # run id → read again after its first batch?
@@ -116,6 +118,7 @@ class Watchdog:
             if not self._closed and (self._hurry or time.monotonic() >= due):
                 self._hurry = False
                 due = time.monotonic() + self._seconds
+                self._guard(self._beat)
                 self._guard(self.look)
 
     def _guard(self, look: Callable[[], None]) -> None:

@@ -5,7 +5,7 @@ import threading
 import pytest
 from msgspec.structs import fields
 
-from streamgauge.config import LONGEST, Config, ConfigError, load_config, make_config
+from streamgauge.config import LONGEST, Config, ConfigError, fill_owners, load_config, make_config
 
 
 def test_there_are_about_twenty_settings():
@@ -143,6 +143,13 @@ def test_opentelemetrys_variables_name_version_and_environment(monkeypatch):
     config, _ = load_config({})
     assert (config.code_version, config.env) == ("1.2.3", "prod")
     assert load_config({"env": "test"})[0].env == "test"
+
+
+def test_owners_of_otel_fill_a_config_object_too(monkeypatch):
+    """What the object says stands; what it leaves out comes from the variables, as with keywords."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=1.2.3,team=shop")
+    filled = fill_owners(Config(team="checkout"))
+    assert (filled.code_version, filled.team, filled.env) == ("1.2.3", "checkout", None)
 
 
 def test_byte_that_is_no_text_in_opentelemetrys_variable_is_replaced(monkeypatch):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
-from .config import Config, load_config
+from .config import Config, fill_owners, load_config
 from .ending import TermGuard
 from .exporters import Exporter
 from .exporters.live import LiveExporter
@@ -32,6 +32,7 @@ from .listener.fleet import Fleet
 from .listener.inbox import MARK, Inbox, Item
 from .listener.looks import Tick
 from .listener.query import Query
+from .listener.verdict import BLIND_SECONDS
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
 from .timers import make_timers
@@ -125,6 +126,7 @@ class Agent(Guarded):
             lambda: self.fleet.queries,
             seconds=config.watch_seconds,
             failed=lambda error: self._failed("watchdog", error),
+            beat=self._check_worker,
             clock=clock,
         )
         self._following = Following(
@@ -140,6 +142,8 @@ class Agent(Guarded):
             lambda: self.leave("the process was told to end by SIGTERM"),
             _EXIT_SECONDS + _BUS_SECONDS + config.linger_seconds,
         )
+        self._clock = clock
+        self._held_up = False  # the worker, as the watchdog last found it
         self._pid = os.getpid()
         self._started = False
         self.closed = False
@@ -153,6 +157,8 @@ class Agent(Guarded):
             wrong: list[str] = []
             if config is None:
                 config, wrong = load_config(settings)
+            else:
+                config = fill_owners(config)
             if cls._shared is None or cls._shared.closed:
                 cls._shared = cls(config, **parts)
                 for sentence in wrong:
@@ -308,6 +314,7 @@ class Agent(Guarded):
         )
         wanted = self.config.metrics_endpoint()[1]
         if wanted and self.server.port != wanted:
+            self.stats.count("errors", "server")
             self.logger.warning(
                 "metrics port is taken; serving on another one",
                 wanted=wanted,
@@ -367,6 +374,14 @@ class Agent(Guarded):
 
     def _check(self) -> None:
         self._watchdog.check()
+
+    def _check_worker(self) -> None:
+        """Count, once, that the worker is held up for so long that every query is blind."""
+        held_up = self._clock() - self._worker.seen_at > BLIND_SECONDS
+        if held_up and not self._held_up:
+            why = f"nothing was handled for over {BLIND_SECONDS:.0f} s; an exporter does not come back"
+            self._failed("worker", TimeoutError(why))
+        self._held_up = held_up
 
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)

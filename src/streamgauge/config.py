@@ -298,6 +298,13 @@ def load_config(
         return make_config({**owners, **rest, **settings, "metrics_address": ""}), wrong
 
 
+def fill_owners(config: Config) -> Config:
+    """Owner and version from OpenTelemetry's own variables, where a configuration leaves them out."""
+    owners = _owners_of_otel(os.environ)
+    missing = {name: value for name, value in owners.items() if getattr(config, name) is None}
+    return msgspec.structs.replace(config, **missing)
+
+
 def _owners_of_otel(environ: Mapping[str, str]) -> dict[str, str]:
     """Owner and version as OpenTelemetry's own variables give them."""
     if not environ.get("OTEL_RESOURCE_ATTRIBUTES"):

@@ -85,7 +85,7 @@ def test_pushgateway_that_accepts_and_says_nothing(listen, rows):
 
 
 def test_taken_port(listen, rows):
-    """The page moves to the next port, and the address says which."""
+    """The page moves to the next port, the address says which, and it is counted."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -94,6 +94,7 @@ def test_taken_port(listen, rows):
         assert listener.address != f"http://127.0.0.1:{port}"
         _run(rows, "moved")
         assert listener.address.startswith("http://127.0.0.1:")
+        assert value(page(listener._agent), "agent_errors_total", query=None, part="server") == 1
 
 
 def test_unusable_address(listen, rows):
@@ -104,8 +105,10 @@ def test_unusable_address(listen, rows):
     assert listener.stats.of("errors") == {"server": 1}
 
 
-def test_full_inbox_and_blocked_worker(listen, rows):
+def test_full_inbox_and_blocked_worker(listen, rows, monkeypatch):
     """Events wait, then the oldest progress goes; `start()` and batches don't wait at all."""
+    for module in ("agent", "listener.verdict"):
+        monkeypatch.setattr(f"streamgauge.{module}.BLIND_SECONDS", 2.0)
     stuck = Stuck()
     listener = listen(exporters=[stuck], inbox_limit=3)
     try:
@@ -114,8 +117,10 @@ def test_full_inbox_and_blocked_worker(listen, rows):
         samples = page(listener._agent)
         assert value(samples, "agent_events_dropped_total", query=None, kind="progress") >= 1
         assert value(samples, "agent_events_dropped_total", query=None, kind="terminated") == 0
-        seen_at = listener._agent._worker.seen_at
-        listener._agent.prometheus._worker_seen_at = lambda: seen_at - 60
+        errors = listener.stats.of
+        wait_for(
+            lambda: errors("errors").get("worker", 0) == 1, what="the count of a blocked worker"
+        )
         assert value(page(listener._agent), "query_state", query="full", state="blind") == 1
     finally:
         stuck.let_go.set()
