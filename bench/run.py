@@ -97,7 +97,7 @@ def write_readme(lines: list[dict]) -> None:
   takes {bus["stock_ms"]:.0f} ms, **{bus["value"]:.0f} times** as much.
 - Twelve queries on a 1 s trigger for 45 s: **{seen["seen"]} of {seen["done"]}** batches seen, {late["value"]:.0f} ms after
   their end (median); the stock listener had seen {seen["stock_seen"]} of {seen["stock_done"]}.
-- A batch takes **{batch["median"]:.2f} times** as long with it as without it (95 % upper bound {batch["value"]:.2f}).
+- A batch takes **{batch["median"]:.3f} times** as long with it as without it (95 % upper bound {batch["value"]:.3f}).
 - 200,000 events of 50 queries leave {max(memory["value"], 0):.1f} MiB behind."""
     _replace("README.md", "figures", text)
 
