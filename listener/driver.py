@@ -18,6 +18,7 @@ import msgspec
 from streamgauge.masking import clean, mask
 
 from . import decoder
+from .application import active_context
 from .hadoop import HadoopFiles
 from .kinds import sink_kind
 from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
@@ -219,10 +220,8 @@ def _try(look: Callable[[], Any]) -> Any:
 
 
 def _context() -> Any:
-    from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
-
-    context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is None or context._jsc is None:  # noqa: SLF001
+    context = active_context()
+    if context is None:
         raise ApplicationStopped
     return context
 
