@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.streaming import StreamingQueryListener
 from stage import Life, wait_for
 
-from streamgauge import Config, TelemetryListener
+from streamgauge import Config, ConfigError, TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.pushgateway import PushgatewayExporter
 from streamgauge.listener.bridge import Bridge
@@ -152,6 +152,16 @@ def test_kill_switch_holds_on_an_unknown_spark(monkeypatch):
     assert addListener(listener) == "slow"
     listener.onQueryProgress(object())
     assert listener._agent is None
+
+
+def test_password_in_code_goes_with_a_certificate_in_the_environment(monkeypatch):
+    """The settings are judged together; a keyword that is wrong whatever the environment raises."""
+    with pytest.raises(ConfigError, match="metrics_tls_cert"):
+        TelemetryListener(metrics_auth_file="f")
+    monkeypatch.setenv("STREAMGAUGE_METRICS_TLS_CERT", "c")
+    assert not TelemetryListener(metrics_auth_file="f").disabled
+    with pytest.raises(ConfigError, match="watch_second"):
+        TelemetryListener(watch_second=1)
 
 
 @pytest.mark.parametrize("word", ["1", "true"])

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.streaming import StreamingQueryListener
 
 from .agent import Agent
-from .config import Config, ConfigError, load_config, make_config
+from .config import Config, ConfigError, load_config
 from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
 from .listener.inbox import Item
@@ -43,7 +43,6 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     ) -> None:
         if config is not None and settings:
             raise ConfigError("give either a Config or single settings, not both")
-        make_config(settings)
         self._config = config
         self._settings = settings
         self._parts = {
