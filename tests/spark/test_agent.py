@@ -302,6 +302,37 @@ def test_spark_stop_ends_queries_with_unknown_outcome():
     assert done.returncode == 0
 
 
+def test_slow_spark_stop_fails_no_healthy_query():
+    """While the JVM takes its time to end, the watchdog's looks find runs with an exception on them."""
+    done = run_job(
+        """
+        from stage import page, value
+        from streamgauge import TelemetryListener
+
+        spark = build_session("slow")
+        context, stop = spark.sparkContext, spark.sparkContext.stop
+        context.setLogLevel("OFF")
+
+        def stop_slowly():
+            context._jsc.stop()
+            time.sleep(2)  # ten looks
+            stop()
+
+        context.stop = stop_slowly
+        listener = TelemetryListener(metrics_address="127.0.0.1:0", watch_seconds=0.2)
+        spark.streams.addListener(listener)
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        query = rows.writeStream.foreachBatch(lambda rows, _: rows.count()).queryName("q").start()
+        commits(query, 2)
+        spark.stop()
+        ends = {o: value(page(listener._agent), "query_terminations_total", query="q", outcome=o)
+                for o in ("failed", "unknown")}
+        print("ends", ends, flush=True)
+        """
+    )
+    assert "ends {'failed': 0.0, 'unknown': 1.0}" in done.stdout, done.stdout + done.stderr[-3000:]
+
+
 def test_bus_drops_are_counted():
     """A bus that drops events (a slow listener of somebody else) shows in our own counters."""
     done = run_job(
