@@ -1,17 +1,19 @@
 """The listener and its bridge where there is no Spark: what fails, what is closed, what is off."""
 
+import json
 import threading
 from types import SimpleNamespace
 
 import pytest
 from pyspark.sql.streaming import StreamingQueryListener
-from stage import Life, wait_for
+from stage import Life, feed, page, value, wait_for
 
 from streamgauge import Config, ConfigError, TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.pushgateway import PushgatewayExporter
 from streamgauge.listener.bridge import Bridge
-from streamgauge.listener.inbox import Inbox
+from streamgauge.listener.inbox import Inbox, Item
+from streamgauge.listener.looks import Tick
 
 QUIET = {"metrics_address": "", "log_level": "off"}
 IDLE = SimpleNamespace(id="q", runId="r", timestamp="2026-11-16T00:00:00.000Z")
@@ -48,6 +50,13 @@ def _no_jvm(monkeypatch):
 
 def _errors(agent):
     return dict(agent.stats.of("errors"))
+
+
+class Stoppable:
+    """A context, as far as it can be stopped."""
+
+    def stop(self):
+        pass
 
 
 class Threads:
@@ -170,6 +179,56 @@ def test_kill_switch_of_the_environment_wins(monkeypatch, word):
     monkeypatch.setenv("STREAMGAUGE_DISABLED", word)
     assert TelemetryListener(Config(disabled=False)).disabled
     assert TelemetryListener(disabled=False).disabled
+
+
+def _infos(agent):
+    """App and query of each `query_info`, and no (app, query) twice."""
+    found = [dict(labels) for name, labels in page(agent) if name == "streamgauge_query_info"]
+    pairs = [(info["app"], info["query"]) for info in found]
+    assert len(pairs) == len(set(pairs))
+    return set(pairs)
+
+
+@pytest.mark.parametrize(("said", "second"), [(None, "second"), ("shop", "shop")])
+def test_next_application_of_a_process_has_its_own_name(agent, tmp_path, monkeypatch, said, second):
+    """Its queries' series and spans say it, those that go on from the first too; a setting wins."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    spans = tmp_path / "spans.jsonl"
+    mine = agent(app=said, traces=str(spans))
+    first = said or "first"
+    mine.watch(Stoppable(), "first", app_id="app-1")
+    stays, goes = Life("stays"), Life("goes")
+    feed(mine, stays.started(), stays.progress(), goes.started(), goes.progress())
+    feed(mine, stays.terminated(), goes.terminated())
+    wait_for(lambda: mine.stats.of("spans").get("exported", 0) >= 16, what="both runs' spans")
+    mine.watch(Stoppable(), "second", app_id="app-2")
+    assert _infos(mine) == {(first, "stays"), (first, "goes")}
+    feed(mine, goes.started(), goes.progress())
+    assert _infos(mine) == {(first, "stays"), (second, "goes")}
+    starts = value(page(mine), "query_starts_total", query="goes")
+    assert starts == (1 if said is None else 2)
+    mine.close()
+    resources = [
+        {pair["key"]: pair["value"]["stringValue"] for pair in group["resource"]["attributes"]}
+        for line in spans.read_text().splitlines()
+        for group in json.loads(line)["resourceSpans"]
+    ]
+    named = {(resource["service.name"], resource["service.instance.id"]) for resource in resources}
+    assert named == {(first, "app-1"), (second, "app-2")}
+
+
+def test_run_whose_start_was_not_seen_moves_with_the_next_look(agent):
+    """The listener was added late: the first word of it is a batch."""
+    mine = agent(app=None)
+    mine.watch(Stoppable(), "first", app_id="app-1")
+    life = Life("q")
+    feed(mine, life.started(), life.progress(), life.terminated())
+    mine.watch(Stoppable(), "second", app_id="app-2")
+    life.started()
+    feed(mine, life.progress())
+    mine.step(Item("look", Tick(at=0.0), 0.0))
+    feed(mine, life.progress())
+    assert _infos(mine) == {("second", "q")}
 
 
 def test_dead_collector_does_not_starve_the_last_push(agent, tmp_path, monkeypatch):

@@ -35,7 +35,7 @@ from .listener.query import Query
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
 from .timers import make_timers
-from .tracing import make_trace_exporter
+from .tracing import introduce, make_trace_exporter
 from .version import __version__
 from .worker import Worker
 
@@ -136,6 +136,7 @@ class Agent(Guarded):
             attempt=self._try,
         )
         self._resource: dict[str, str | None] = {}
+        self._elsewhere: set[str] = set()  # labels whose series say an earlier application's name
         self._term = TermGuard(
             lambda: self.leave("the process was told to end by SIGTERM"),
             _EXIT_SECONDS + _BUS_SECONDS + config.linger_seconds,
@@ -267,9 +268,31 @@ class Agent(Guarded):
 
     # ---- the application's end -------------------------------------------------------------
 
-    def watch(self, context: Any) -> None:
-        """See a classic application through its `stop()`."""
+    def watch(self, context: Any, app_name: str | None = None, **resource: str | None) -> None:
+        """See a classic application through its `stop()`; it may be another one than before."""
+        with self._lock:
+            self._try("bridge", lambda: self._enter(app_name, resource))
         self._following.watch(context, self._forget_bus)
+
+    def _enter(self, app_name: str | None, resource: dict[str, str | None]) -> None:
+        """Tell what comes from now on as that of this application, if it is another one."""
+        if not resource or resource.get("app_id") == self._resource.get("app_id"):
+            return
+        self._resource, before = resource, self.prometheus.app
+        self._name(app_name)
+        if self.prometheus.app != before:
+            self._elsewhere = {query.label for query in self.queries.values()}
+        if self.traces is not None:
+            introduce(self.traces, self._describe())
+
+    def _move(self, query: Query) -> None:
+        """Begin the series of a query that goes on in another application anew. The worker.
+
+        Those of queries that don't stay until their time is over, with the `app` that they had.
+        """
+        if query.label in self._elsewhere:
+            self._elsewhere.remove(query.label)
+            self.prometheus.forget(query)
 
     def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
         """Look at a Connect session from now on, and at the one that takes its place."""
@@ -363,6 +386,7 @@ class Agent(Guarded):
     # ---- what the parts report -------------------------------------------------------------
 
     def _want(self, query_id: str, run_id: str) -> None:
+        self._move(self.queries[query_id])
         self._watchdog.kick(query_id, run_id)
 
     def _check(self) -> None:
@@ -379,6 +403,9 @@ class Agent(Guarded):
 
     def _ticked(self, tick: Tick) -> None:
         self._name_once(tick.app_name)
+        for query in self.queries.values() if self._elsewhere else ():
+            if query.live:  # its start was not seen
+                self._move(query)
         self._live.spark_ui = tick.ui_url
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version

@@ -91,7 +91,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     def _watch_application(self, agent: Agent) -> None:
         context = active_context()
         if context is not None:
-            agent.watch(context)
+            agent.watch(context, context.appName, **_resource())
 
     def _set_spark_session(self, session: Any) -> None:
         """Connect calls this on each add, before the listener is on the client's bus.
