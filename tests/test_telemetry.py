@@ -163,6 +163,41 @@ def test_kill_switch_holds_on_an_unknown_spark(monkeypatch):
     assert listener._agent is None
 
 
+class Bus:
+    """Connect's own, as far as a listener's way onto it goes."""
+
+    _execution_thread = _lock = remove = None
+
+    def __init__(self):
+        self._listener_bus = []
+
+    def append(self, listener):
+        self._listener_bus.append(listener)
+
+
+def test_kill_switch_keeps_listeners_off_connects_bus():
+    """However often they are added; those that are not off, and other people's, get on."""
+    bus = Bus()
+    session = SimpleNamespace(streams=SimpleNamespace(_sqlb=bus))
+    theirs = SimpleNamespace(disabled=True)
+    for listener in (TelemetryListener(disabled=True), TelemetryListener(disabled=True)):
+        listener._set_spark_session(session)
+        bus.append(listener)
+    ours = TelemetryListener(**QUIET)
+    bus.append(ours)
+    bus.append(theirs)
+    assert bus._listener_bus == [ours, theirs]
+
+
+@pytest.mark.parametrize("session", [object(), SimpleNamespace(streams=None)])
+def test_kill_switch_on_an_unknown_connect_still_lets_the_process_end(monkeypatch, session):
+    """Where a listener can't be kept off the bus, the threads that it brings are daemons."""
+    let = []
+    monkeypatch.setattr("streamgauge.telemetry.let_exit", lambda: let.append(True))
+    TelemetryListener(disabled=True)._set_spark_session(session)
+    assert let == [True]
+
+
 def test_password_in_code_goes_with_a_certificate_in_the_environment(monkeypatch):
     """The settings are judged together; a keyword that is wrong whatever the environment raises."""
     with pytest.raises(ConfigError, match="metrics_tls_cert"):

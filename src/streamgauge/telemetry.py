@@ -12,6 +12,7 @@ from .agent import Agent
 from .config import Config, ConfigError, load_config
 from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
+from .listener.client import keep_off
 from .listener.inbox import Item
 from .listener.manners import let_exit
 from .listener.stats import Stats
@@ -100,6 +101,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         """
         self.spark = session
         if self.disabled:
+            _stay_off(session)
             return
         self._connect = True
         if self.closed:
@@ -193,6 +195,16 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
 def is_connect(spark: Any) -> bool:
     """Whether a session is a Connect client's."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _stay_off(session: Any) -> None:
+    """Have Connect add no listener that is off; where it must, its threads hold up no exit."""
+    try:
+        kept = keep_off(session, lambda it: isinstance(it, TelemetryListener) and it.disabled)
+    except Exception:  # noqa: BLE001 - a Connect we don't know; `_take` lets its events go
+        kept = False
+    if not kept:
+        let_exit()
 
 
 def _is_for_removal() -> bool:
