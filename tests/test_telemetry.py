@@ -52,6 +52,16 @@ def _errors(agent):
     return dict(agent.stats.of("errors"))
 
 
+class Last(Exporter):
+    """Knows that it was closed."""
+
+    name = "last"
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
 class Stoppable:
     """A context, as far as it can be stopped."""
 
@@ -196,6 +206,38 @@ def test_kill_switch_on_an_unknown_connect_still_lets_the_process_end(monkeypatc
     monkeypatch.setattr("streamgauge.telemetry.let_exit", lambda: let.append(True))
     TelemetryListener(disabled=True)._set_spark_session(session)
     assert let == [True]
+
+
+def test_machine_without_threads_takes_the_listener_all_the_same(monkeypatch):
+    """Each thread that can't begin is counted; the last word is still said at the end."""
+
+    def full(_):
+        raise RuntimeError("can't start new thread")
+
+    last = Last()
+    listener = TelemetryListener(**QUIET, exporters=[last])
+    monkeypatch.setattr(threading.Thread, "start", full)
+    addListener(listener)
+    assert _errors(listener) == {"worker": 1, "watchdog": 2}
+    listener.close()
+    assert last.closed
+
+
+@pytest.mark.parametrize("add", [addListener, lambda it: it._set_spark_session(object())])
+def test_agent_that_cant_be_made_leaves_the_listener_off(monkeypatch, capsys, add):
+    """One line in the log, and nothing else; it is not tried again for each event."""
+
+    def broken(*_, **__):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("streamgauge.agent.Fleet", broken)
+    monkeypatch.setattr("streamgauge.telemetry.wrap_nothing", lambda: "nothing")
+    listener = TelemetryListener(metrics_address="")
+    add(listener)
+    listener.onQueryProgress(object())
+    assert listener.disabled
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no room" in line
 
 
 def test_password_in_code_goes_with_a_certificate_in_the_environment(monkeypatch):

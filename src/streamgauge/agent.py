@@ -143,6 +143,7 @@ class Agent(Guarded):
         )
         self._pid = os.getpid()
         self._started = False
+        self._working = False  # the worker's thread began; a machine may be out of threads
         self.closed = False
 
     # ---- one a process ---------------------------------------------------------------------
@@ -189,10 +190,9 @@ class Agent(Guarded):
                 self._try("server", self._serve)
             if self.config.pushgateway_url:
                 self._try("pushgateway", self._push)
-            self._worker.start()
-            self._watchdog.start()
-            for timer in self._timers:
-                timer.start()
+            self._try("worker", self._begin_work)
+            for looking in (self._watchdog, *self._timers):
+                self._try("watchdog", looking.start)
             self._try("exit", self._term.install)
             atexit.register(self._exit)
 
@@ -236,7 +236,7 @@ class Agent(Guarded):
         for timer in self._timers:
             timer.close()
         self.inbox.close()
-        if not self._started:
+        if not self._working:
             self._worker.close_exporters()
         elif not self._worker.join(seconds * 0.7):
             self._close_without_worker(deadline - time.monotonic())
@@ -249,6 +249,10 @@ class Agent(Guarded):
     def step(self, *items: Item) -> None:
         """Handle items in the caller's thread, instead of starting: for tests that play events."""
         self._worker.step(items)
+
+    def _begin_work(self) -> None:
+        self._worker.start()
+        self._working = True
 
     def _exit(self) -> None:
         self._try("exit", lambda: self.leave("the process ended"))

@@ -10,6 +10,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from .agent import Agent
 from .config import Config, ConfigError, load_config
+from .exporters.logs import make_logger
 from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
 from .listener.client import keep_off
@@ -57,6 +58,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         self.everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Agent | None = None
         effective = config or load_config(settings)[0]
+        self._log_level = effective.log_level
         # Whoever runs the job has the last word, whatever its code says.
         self.disabled = effective.disabled or load_config({})[0].disabled
 
@@ -75,12 +77,12 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
 
     def _wrap(self) -> Any:
         """A Java listener; on an unknown Spark the slow one of PySpark, which has always worked."""
-        if self.disabled:
+        agent = self._start()
+        if agent is None:
             try:
                 return wrap_nothing()
             except Exception:  # noqa: BLE001 - the switch must not fail; `_take` lets events go
                 return super()._jlistener
-        agent = self._start()
         try:
             java = wrap(Bridge(agent.inbox))
         except Exception as error:  # noqa: BLE001 - whatever it is that this Spark lacks
@@ -100,13 +102,13 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         The base class keeps the first session for good; a client may have a second one.
         """
         self.spark = session
-        if self.disabled:
-            _stay_off(session)
-            return
-        self._connect = True
         if self.closed:
             self._agent = None  # added again: a new agent
         agent = self._start()
+        if agent is None:
+            _stay_off(session)
+            return
+        self._connect = True
         let_exit()
         try:
             agent.follow(session, self, everywhere=self.everywhere)
@@ -140,10 +142,11 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         self._take("terminated", event)
 
     def _take(self, kind: str, event: Any) -> None:
-        if self.disabled:
-            return
         began = time.perf_counter()
-        inbox = self._start().inbox
+        agent = self._start()
+        if agent is None:
+            return
+        inbox = agent.inbox
         try:
             text = text_of(kind, event)
             # Connect's client calls on a thread of its own: Spark's bus does not wait for it.
@@ -185,10 +188,24 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         if self._agent:
             self._agent.bus = bus
 
-    def _start(self) -> Agent:
-        if self._agent is None:
-            self._agent = Agent.join(self._settings, self._config, **self._parts)
-            self._agent.start(_app_name(), **_resource())
+    def _start(self) -> Agent | None:
+        """The process's agent, at work; None when the listener is off.
+
+        One whose agent can't be made is off from then on. Raises `ConfigError`, and nothing else.
+        """
+        if self._agent is None and not self.disabled:
+            try:
+                self._agent = Agent.join(self._settings, self._config, **self._parts)
+            except ConfigError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, `addListener` must not notice
+                self.disabled = True
+                make_logger(self._log_level).error(
+                    "the agent can't be made, and the listener is off; the query is not affected",
+                    error=f"{type(error).__name__}: {error}",
+                )
+            else:
+                self._agent.start(_app_name(), **_resource())
         return self._agent
 
 
