@@ -240,6 +240,37 @@ def test_agent_that_cant_be_made_leaves_the_listener_off(monkeypatch, capsys, ad
     assert "no room" in line
 
 
+def test_listeners_that_were_removed_are_let_go():
+    """But the last: only with it can a look tell that none of ours is on the bus any more."""
+    first, second = TelemetryListener(**QUIET), TelemetryListener(**QUIET)
+    mine = [addListener(first), addListener(second)]
+    addListener(second)  # in another session
+    agent = first._agent
+    removeListener(second)
+    assert agent.listeners == mine
+    removeListener(second)
+    assert agent.listeners == mine[:1]
+    removeListener(first)
+    assert agent.listeners == mine[:1]
+    addListener(first)
+    assert agent.listeners == mine[:1]
+
+
+def test_listeners_of_an_application_that_stopped_are_let_go():
+    """One that is added to the next application is known again, and counted anew."""
+    context, listener = Stoppable(), TelemetryListener(**QUIET)
+    java = addListener(listener)
+    agent = listener._agent
+    agent.watch(context)
+    context.stop()
+    assert agent.listeners == []
+    addListener(TelemetryListener(**QUIET))
+    addListener(listener)
+    assert agent.listeners[-1] is java
+    removeListener(listener)
+    assert not agent.knows(java)
+
+
 def test_password_in_code_goes_with_a_certificate_in_the_environment(monkeypatch):
     """The settings are judged together; a keyword that is wrong whatever the environment raises."""
     with pytest.raises(ConfigError, match="metrics_tls_cert"):

@@ -276,7 +276,7 @@ class Agent(Guarded):
         """See a classic application through its `stop()`; it may be another one than before."""
         with self._lock:
             self._try("bridge", lambda: self._enter(app_name, resource))
-        self._following.watch(context, self._forget_bus)
+        self._following.watch(context, self._forget_application)
 
     def _enter(self, app_name: str | None, resource: dict[str, str | None]) -> None:
         """Tell what comes from now on as that of this application, if it is another one."""
@@ -310,8 +310,24 @@ class Agent(Guarded):
             atexit.register(self._exit)
         self._watchdog.wake()
 
-    def _forget_bus(self) -> None:
-        self.bus = None
+    def _forget_application(self) -> None:
+        self.bus, self.listeners = None, []
+
+    # ---- our listeners on Spark's buses; compared by `is`, since `==` would ask the JVM ---------
+
+    def knows(self, java: Any) -> bool:
+        """Whether this Java object is looked for on the buses."""
+        return any(one is java for one in self.listeners)
+
+    def know(self, java: Any) -> None:
+        """Look for it from now on."""
+        if not self.knows(java):
+            self.listeners = [*self.listeners, java]
+
+    def let_go(self, java: Any) -> None:
+        """Look for it no more; the last one stays, for a look to find that it is gone."""
+        if len(self.listeners) > 1:
+            self.listeners = [one for one in self.listeners if one is not java]
 
     @property
     def address(self) -> str | None:

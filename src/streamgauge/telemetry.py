@@ -54,6 +54,7 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             "tracer_provider": tracer_provider,
         }
         self._java: Any = None
+        self._places = 0  # sessions that it was added to, less those that it was removed from
         self._connect = False
         self.everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Agent | None = None
@@ -67,13 +68,25 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     @property
     def _jlistener(self) -> Any:
         """The Java object that goes on Spark's bus; classic PySpark asks on add and on remove."""
-        if self.closed and not _is_for_removal():
+        removal = _is_for_removal()
+        if self.closed and not removal:
             self._agent = self._java = None  # added again: a new agent
         if self._java is None:
             self._java = self._wrap()
         if self._agent is not None and not self.closed:
             self._watch_application(self._agent)
+            self._count(self._agent, removal=removal)
         return self._java
+
+    def _count(self, agent: Agent, *, removal: bool) -> None:
+        """Have the agent know the Java object for as long as it is on some session's bus."""
+        if removal:
+            self._places -= 1
+        else:
+            self._places = self._places + 1 if agent.knows(self._java) else 1
+            agent.know(self._java)
+        if self._places <= 0:
+            agent.let_go(self._java)
 
     def _wrap(self) -> Any:
         """A Java listener; on an unknown Spark the slow one of PySpark, which has always worked."""
@@ -88,7 +101,6 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001 - whatever it is that this Spark lacks
             agent.inbox.put_failure(error)
             java = super()._jlistener
-        agent.listeners.append(java)
         return java
 
     def _watch_application(self, agent: Agent) -> None:
