@@ -17,11 +17,14 @@ _BUS_CLASSES = (
 
 
 def active_context() -> Any:
-    """The process's SparkContext; None when there is none, as in a Connect client."""
+    """The process's SparkContext; None when there is none, as in a Connect client.
+
+    One that is just starting is there before it has what this asks for, and does not count yet.
+    """
     from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
 
     context = SparkContext._active_spark_context  # noqa: SLF001 - there is no public way
-    return context if context is not None and context._jsc is not None else None  # noqa: SLF001
+    return context if getattr(context, "_jsc", None) is not None else None
 
 
 def hook_stop(stoppable: Any, before: Callable[[], None], after: Callable[[], None]) -> None:

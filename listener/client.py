@@ -28,6 +28,7 @@ _DEADLINE = 5.0  # for the server's answer to a probe
 _OVERDUE = 12.0  # a round that takes longer counts as no answer
 _FAILURES = 2  # so many in a row are no accident
 _DEAD_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION", "server side session identifier")
+_PASSES_OVER = "_streamgauge_passes_over"
 _REFUSED = ("refused", "Name resolution", "DNS resolution")
 
 
@@ -267,6 +268,27 @@ class Client:
                 warnings.warn(f"the listener was not removed: {error}", stacklevel=3)
 
         bus.remove = remove_and_note
+
+
+def keep_off(session: Any, is_off: Callable[[Any], bool]) -> bool:
+    """Have a session's bus pass over the listeners that are off when they are added; whether it does.
+
+    Then nothing is registered on the server and no thread begins; to remove one that is not on
+    the bus is nothing to Spark. Raises what a session that is built differently raises.
+    """
+    bus = _known_bus(session)
+    append: Callable[[Any], None] | None = getattr(bus, "append", None)
+    if append is None:
+        return False
+    if not hasattr(append, _PASSES_OVER):
+
+        def append_others(listener: Any) -> None:
+            if not is_off(listener):
+                append(listener)
+
+        setattr(append_others, _PASSES_OVER, True)
+        bus.append = append_others
+    return True
 
 
 def classify(error: BaseException, *, stopped: bool = False) -> tuple[str, str]:

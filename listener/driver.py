@@ -18,6 +18,7 @@ import msgspec
 from streamgauge.masking import clean, mask
 
 from . import decoder
+from .application import active_context
 from .hadoop import HadoopFiles
 from .kinds import sink_kind
 from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
@@ -64,6 +65,7 @@ class ClassicDriver:
         self._strikes: dict[str, int] = {}
         self._jobs: dict[str, BatchJobs] = {}  # run id → jobs of its running batch
         self._wide: set[str] = set()  # folders with too many files to be listed again
+        self._parting: Any = None  # the context that is being stopped, or was
 
     # ---- the application -------------------------------------------------------------------
 
@@ -164,12 +166,19 @@ class ClassicDriver:
         """Wait, for so long at most, until Spark's bus is empty."""
         _try(lambda: _bus().waitUntilEmpty(int(seconds * 1000)))
 
+    def part(self, context: Any) -> None:
+        """The application is about to stop its context, which may take long. Any thread."""
+        self._parting = context
+
     def _strike(self, query: Query, execution: Any) -> Gone | None:
         """A run that is not active any more: its Terminated event may still be on the way."""
         strikes = self._strikes[query.run_id] = self._strikes.get(query.run_id, 0) + 1
         if strikes < 3:
             return None
-        failure, given = _try(lambda: _failure(execution)) or (None, None)
+        failure, given = None, None
+        # A stop breaks healthy runs too, and the exception that it leaves on them means nothing.
+        if not self._is_parting():
+            failure, given = _try(lambda: _failure(execution)) or (None, None)
         return Gone(
             query_id=query.query_id,
             run_id=query.run_id,
@@ -178,6 +187,11 @@ class ClassicDriver:
             exception=failure,
             error_class=decoder.error_class(given, failure) if failure else None,
         )
+
+    def _is_parting(self) -> bool:
+        """Whether a stop has begun, and no other context has taken the place since."""
+        context = active_context()
+        return self._parting is not None and (context is None or context is self._parting)
 
     def _execution(self, query_id: str, run_id: str) -> Any:
         """The JVM's object of a run, remembered for as long as the run lives."""
@@ -219,10 +233,8 @@ def _try(look: Callable[[], Any]) -> Any:
 
 
 def _context() -> Any:
-    from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
-
-    context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is None or context._jsc is None:  # noqa: SLF001
+    context = active_context()
+    if context is None:
         raise ApplicationStopped
     return context
 

@@ -136,11 +136,38 @@ def bring_programs() -> None:
     (PROGRAMS / "bin").mkdir(parents=True, exist_ok=True)
     bring_java()
     for package, names in DEBS.items():
-        say(f"{package} from Debian's packages")
-        unpack(package)
-        for name in names:
-            link(PROGRAMS / "root" / "usr/bin" / name, name.removeprefix("prometheus-"))
+        bring_package(package, names)
     stamp.write_text(state)
+
+
+def bring_package(package: str, names: tuple[str, ...]) -> None:
+    """Use the machine's own programs when all of a package are there, else unpack Debian's."""
+    places = {name: find_program(name) for name in names}
+    if not all(places.values()):
+        try:
+            say(f"{package} from Debian's packages")
+            unpack(package)
+        except Missing as error:
+            missing = " and ".join(short(name) for name in names if not places[name])
+            raise Missing(
+                f"{missing} must be on the PATH: `apt-get install {package}` on Debian and Ubuntu, "
+                f"https://prometheus.io/download/ elsewhere ({error})"
+            ) from None
+        places = {name: PROGRAMS / "root" / "usr/bin" / name for name in names}
+    for name, place in places.items():
+        link(Path(str(place)), short(name))
+
+
+def short(name: str) -> str:
+    """A program's name everywhere but at Debian: alertmanager."""
+    return name.removeprefix("prometheus-")
+
+
+def find_program(name: str) -> str | None:
+    """Where the machine has a program of its own, by either name; what is unpacked here is not."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(f for f in folders if Path(f) != PROGRAMS / "bin")
+    return shutil.which(short(name), path=path) or shutil.which(name, path=path)
 
 
 def bring_browser() -> None:
@@ -214,7 +241,7 @@ def unpack(package: str) -> None:
     """Unpack one Debian package under .programs/root; nothing is installed or started."""
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
-            raise Missing(f"{package} comes from Debian's packages, and {tool} is not here")
+            raise Missing(f"{tool}, which would unpack {package}, is not here")
     root, debs = PROGRAMS / "root", PROGRAMS / "debs"
     root.mkdir(parents=True, exist_ok=True)
     debs.mkdir(exist_ok=True)

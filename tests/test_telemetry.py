@@ -1,17 +1,19 @@
 """The listener and its bridge where there is no Spark: what fails, what is closed, what is off."""
 
+import json
 import threading
 from types import SimpleNamespace
 
 import pytest
 from pyspark.sql.streaming import StreamingQueryListener
-from stage import Life, wait_for
+from stage import Life, feed, page, value, wait_for
 
-from streamgauge import Config, TelemetryListener
+from streamgauge import Config, ConfigError, TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.pushgateway import PushgatewayExporter
 from streamgauge.listener.bridge import Bridge
-from streamgauge.listener.inbox import Inbox
+from streamgauge.listener.inbox import Inbox, Item
+from streamgauge.listener.looks import Tick
 
 QUIET = {"metrics_address": "", "log_level": "off"}
 IDLE = SimpleNamespace(id="q", runId="r", timestamp="2026-11-16T00:00:00.000Z")
@@ -48,6 +50,23 @@ def _no_jvm(monkeypatch):
 
 def _errors(agent):
     return dict(agent.stats.of("errors"))
+
+
+class Last(Exporter):
+    """Knows that it was closed."""
+
+    name = "last"
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+class Stoppable:
+    """A context, as far as it can be stopped."""
+
+    def stop(self):
+        pass
 
 
 class Threads:
@@ -154,12 +173,170 @@ def test_kill_switch_holds_on_an_unknown_spark(monkeypatch):
     assert listener._agent is None
 
 
+class Bus:
+    """Connect's own, as far as a listener's way onto it goes."""
+
+    _execution_thread = _lock = remove = None
+
+    def __init__(self):
+        self._listener_bus = []
+
+    def append(self, listener):
+        self._listener_bus.append(listener)
+
+
+def test_kill_switch_keeps_listeners_off_connects_bus():
+    """However often they are added; those that are not off, and other people's, get on."""
+    bus = Bus()
+    session = SimpleNamespace(streams=SimpleNamespace(_sqlb=bus))
+    theirs = SimpleNamespace(disabled=True)
+    for listener in (TelemetryListener(disabled=True), TelemetryListener(disabled=True)):
+        listener._set_spark_session(session)
+        bus.append(listener)
+    ours = TelemetryListener(**QUIET)
+    bus.append(ours)
+    bus.append(theirs)
+    assert bus._listener_bus == [ours, theirs]
+
+
+@pytest.mark.parametrize("session", [object(), SimpleNamespace(streams=None)])
+def test_kill_switch_on_an_unknown_connect_still_lets_the_process_end(monkeypatch, session):
+    """Where a listener can't be kept off the bus, the threads that it brings are daemons."""
+    let = []
+    monkeypatch.setattr("streamgauge.telemetry.let_exit", lambda: let.append(True))
+    TelemetryListener(disabled=True)._set_spark_session(session)
+    assert let == [True]
+
+
+def test_machine_without_threads_takes_the_listener_all_the_same(monkeypatch):
+    """Each thread that can't begin is counted; the last word is still said at the end."""
+
+    def full(_):
+        raise RuntimeError("can't start new thread")
+
+    last = Last()
+    listener = TelemetryListener(**QUIET, exporters=[last])
+    monkeypatch.setattr(threading.Thread, "start", full)
+    addListener(listener)
+    assert _errors(listener) == {"worker": 1, "watchdog": 2}
+    listener.close()
+    assert last.closed
+
+
+@pytest.mark.parametrize("add", [addListener, lambda it: it._set_spark_session(object())])
+def test_agent_that_cant_be_made_leaves_the_listener_off(monkeypatch, capsys, add):
+    """One line in the log, and nothing else; it is not tried again for each event."""
+
+    def broken(*_, **__):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("streamgauge.agent.Fleet", broken)
+    monkeypatch.setattr("streamgauge.telemetry.wrap_nothing", lambda: "nothing")
+    listener = TelemetryListener(metrics_address="")
+    add(listener)
+    listener.onQueryProgress(object())
+    assert listener.disabled
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no room" in line
+
+
+def test_listeners_that_were_removed_are_let_go():
+    """But the last: only with it can a look tell that none of ours is on the bus any more."""
+    first, second = TelemetryListener(**QUIET), TelemetryListener(**QUIET)
+    mine = [addListener(first), addListener(second)]
+    addListener(second)  # in another session
+    agent = first._agent
+    removeListener(second)
+    assert agent.listeners == mine
+    removeListener(second)
+    assert agent.listeners == mine[:1]
+    removeListener(first)
+    assert agent.listeners == mine[:1]
+    addListener(first)
+    assert agent.listeners == mine[:1]
+
+
+def test_listeners_of_an_application_that_stopped_are_let_go():
+    """One that is added to the next application is known again, and counted anew."""
+    context, listener = Stoppable(), TelemetryListener(**QUIET)
+    java = addListener(listener)
+    agent = listener._agent
+    agent.watch(context)
+    context.stop()
+    assert agent.listeners == []
+    addListener(TelemetryListener(**QUIET))
+    addListener(listener)
+    assert agent.listeners[-1] is java
+    removeListener(listener)
+    assert not agent.knows(java)
+
+
+def test_password_in_code_goes_with_a_certificate_in_the_environment(monkeypatch):
+    """The settings are judged together; a keyword that is wrong whatever the environment raises."""
+    with pytest.raises(ConfigError, match="metrics_tls_cert"):
+        TelemetryListener(metrics_auth_file="f")
+    monkeypatch.setenv("STREAMGAUGE_METRICS_TLS_CERT", "c")
+    assert not TelemetryListener(metrics_auth_file="f").disabled
+    with pytest.raises(ConfigError, match="watch_second"):
+        TelemetryListener(watch_second=1)
+
+
 @pytest.mark.parametrize("word", ["1", "true"])
 def test_kill_switch_of_the_environment_wins(monkeypatch, word):
     """Over a Config and over single settings."""
     monkeypatch.setenv("STREAMGAUGE_DISABLED", word)
     assert TelemetryListener(Config(disabled=False)).disabled
     assert TelemetryListener(disabled=False).disabled
+
+
+def _infos(agent):
+    """App and query of each `query_info`, and no (app, query) twice."""
+    found = [dict(labels) for name, labels in page(agent) if name == "streamgauge_query_info"]
+    pairs = [(info["app"], info["query"]) for info in found]
+    assert len(pairs) == len(set(pairs))
+    return set(pairs)
+
+
+@pytest.mark.parametrize(("said", "second"), [(None, "second"), ("shop", "shop")])
+def test_next_application_of_a_process_has_its_own_name(agent, tmp_path, monkeypatch, said, second):
+    """Its queries' series and spans say it, those that go on from the first too; a setting wins."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    spans = tmp_path / "spans.jsonl"
+    mine = agent(app=said, traces=str(spans))
+    first = said or "first"
+    mine.watch(Stoppable(), "first", app_id="app-1")
+    stays, goes = Life("stays"), Life("goes")
+    feed(mine, stays.started(), stays.progress(), goes.started(), goes.progress())
+    feed(mine, stays.terminated(), goes.terminated())
+    wait_for(lambda: mine.stats.of("spans").get("exported", 0) >= 16, what="both runs' spans")
+    mine.watch(Stoppable(), "second", app_id="app-2")
+    assert _infos(mine) == {(first, "stays"), (first, "goes")}
+    feed(mine, goes.started(), goes.progress())
+    assert _infos(mine) == {(first, "stays"), (second, "goes")}
+    starts = value(page(mine), "query_starts_total", query="goes")
+    assert starts == (1 if said is None else 2)
+    mine.close()
+    resources = [
+        {pair["key"]: pair["value"]["stringValue"] for pair in group["resource"]["attributes"]}
+        for line in spans.read_text().splitlines()
+        for group in json.loads(line)["resourceSpans"]
+    ]
+    named = {(resource["service.name"], resource["service.instance.id"]) for resource in resources}
+    assert named == {(first, "app-1"), (second, "app-2")}
+
+
+def test_run_whose_start_was_not_seen_moves_with_the_next_look(agent):
+    """The listener was added late: the first word of it is a batch."""
+    mine = agent(app=None)
+    mine.watch(Stoppable(), "first", app_id="app-1")
+    life = Life("q")
+    feed(mine, life.started(), life.progress(), life.terminated())
+    mine.watch(Stoppable(), "second", app_id="app-2")
+    life.started()
+    feed(mine, life.progress())
+    mine.step(Item("look", Tick(at=0.0), 0.0))
+    feed(mine, life.progress())
+    assert _infos(mine) == {("second", "q")}
 
 
 def test_dead_collector_does_not_starve_the_last_push(agent, tmp_path, monkeypatch):

@@ -36,7 +36,7 @@ from .listener.verdict import BLIND_SECONDS
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
 from .timers import make_timers
-from .tracing import make_trace_exporter
+from .tracing import introduce, make_trace_exporter
 from .version import __version__
 from .worker import Worker
 
@@ -138,6 +138,7 @@ class Agent(Guarded):
             attempt=self._try,
         )
         self._resource: dict[str, str | None] = {}
+        self._elsewhere: set[str] = set()  # labels whose series say an earlier application's name
         self._term = TermGuard(
             lambda: self.leave("the process was told to end by SIGTERM"),
             _EXIT_SECONDS + _BUS_SECONDS + config.linger_seconds,
@@ -146,6 +147,7 @@ class Agent(Guarded):
         self._held_up = False  # the worker, as the watchdog last found it
         self._pid = os.getpid()
         self._started = False
+        self._working = False  # the worker's thread began; a machine may be out of threads
         self.closed = False
 
     # ---- one a process ---------------------------------------------------------------------
@@ -194,10 +196,9 @@ class Agent(Guarded):
                 self._try("server", self._serve)
             if self.config.pushgateway_url:
                 self._try("pushgateway", self._push)
-            self._worker.start()
-            self._watchdog.start()
-            for timer in self._timers:
-                timer.start()
+            self._try("worker", self._begin_work)
+            for looking in (self._watchdog, *self._timers):
+                self._try("watchdog", looking.start)
             self._try("exit", self._term.install)
             atexit.register(self._exit)
 
@@ -241,7 +242,7 @@ class Agent(Guarded):
         for timer in self._timers:
             timer.close()
         self.inbox.close()
-        if not self._started:
+        if not self._working:
             self._worker.close_exporters()
         elif not self._worker.join(seconds * 0.7):
             self._close_without_worker(deadline - time.monotonic())
@@ -254,6 +255,10 @@ class Agent(Guarded):
     def step(self, *items: Item) -> None:
         """Handle items in the caller's thread, instead of starting: for tests that play events."""
         self._worker.step(items)
+
+    def _begin_work(self) -> None:
+        self._worker.start()
+        self._working = True
 
     def _exit(self) -> None:
         self._try("exit", lambda: self.leave("the process ended"))
@@ -273,9 +278,31 @@ class Agent(Guarded):
 
     # ---- the application's end -------------------------------------------------------------
 
-    def watch(self, context: Any) -> None:
-        """See a classic application through its `stop()`."""
-        self._following.watch(context, self._forget_bus)
+    def watch(self, context: Any, app_name: str | None = None, **resource: str | None) -> None:
+        """See a classic application through its `stop()`; it may be another one than before."""
+        with self._lock:
+            self._try("bridge", lambda: self._enter(app_name, resource))
+        self._following.watch(context, self._forget_application)
+
+    def _enter(self, app_name: str | None, resource: dict[str, str | None]) -> None:
+        """Tell what comes from now on as that of this application, if it is another one."""
+        if not resource or resource.get("app_id") == self._resource.get("app_id"):
+            return
+        self._resource, before = resource, self.prometheus.app
+        self._name(app_name)
+        if self.prometheus.app != before:
+            self._elsewhere = {query.label for query in self.queries.values()}
+        if self.traces is not None:
+            introduce(self.traces, self._describe())
+
+    def _move(self, query: Query) -> None:
+        """Begin the series of a query that goes on in another application anew. The worker.
+
+        Those of queries that don't stay until their time is over, with the `app` that they had.
+        """
+        if query.label in self._elsewhere:
+            self._elsewhere.remove(query.label)
+            self.prometheus.forget(query)
 
     def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
         """Look at a Connect session from now on, and at the one that takes its place."""
@@ -289,8 +316,24 @@ class Agent(Guarded):
             atexit.register(self._exit)
         self._watchdog.wake()
 
-    def _forget_bus(self) -> None:
-        self.bus = None
+    def _forget_application(self) -> None:
+        self.bus, self.listeners = None, []
+
+    # ---- our listeners on Spark's buses; compared by `is`, since `==` would ask the JVM ---------
+
+    def knows(self, java: Any) -> bool:
+        """Whether this Java object is looked for on the buses."""
+        return any(one is java for one in self.listeners)
+
+    def know(self, java: Any) -> None:
+        """Look for it from now on."""
+        if not self.knows(java):
+            self.listeners = [*self.listeners, java]
+
+    def let_go(self, java: Any) -> None:
+        """Look for it no more; the last one stays, for a look to find that it is gone."""
+        if len(self.listeners) > 1:
+            self.listeners = [one for one in self.listeners if one is not java]
 
     @property
     def address(self) -> str | None:
@@ -370,6 +413,7 @@ class Agent(Guarded):
     # ---- what the parts report -------------------------------------------------------------
 
     def _want(self, query_id: str, run_id: str) -> None:
+        self._move(self.queries[query_id])
         self._watchdog.kick(query_id, run_id)
 
     def _check(self) -> None:
@@ -394,6 +438,9 @@ class Agent(Guarded):
 
     def _ticked(self, tick: Tick) -> None:
         self._name_once(tick.app_name)
+        for query in self.queries.values() if self._elsewhere else ():
+            if query.live:  # its start was not seen
+                self._move(query)
         self._live.spark_ui = tick.ui_url
         if tick.spark_version:
             self.prometheus.spark_version = tick.spark_version

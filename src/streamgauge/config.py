@@ -25,6 +25,7 @@ _NO = frozenset({"0", "false", "no", "off", ""})
 
 LONGEST = 1e9  # seconds; a lock of Python's waits no longer than ten times that
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
+Finite = Annotated[float, Meta(ge=-LONGEST, le=LONGEST)]  # bounds refuse nan as well
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
@@ -100,7 +101,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Push to this Pushgateway every 15 s and at the end."""
     traces: str = "auto"
     """auto (as OTEL_* variables say; nothing set: none), off, otlp, or a file for OTLP JSON lines."""
-    trace_keep_seconds: float = 60.0
+    trace_keep_seconds: Finite = 60.0
     """Batches at least so long, failed and replayed ones and starts are always sampled; -1: as others."""
     linger_seconds: Seconds = 0.0
     """Stay so long at exit, at most, until the last state was scraped."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from .listener.application import hook_stop
 from .listener.connect import ConnectDriver
+from .listener.driver import ClassicDriver
 from .listener.watchdog import Watchdog
 
 
@@ -33,11 +34,16 @@ class Following:
     def watch(self, context: Any, stopped: Callable[[], None]) -> None:
         """See a context through its `stop()`: what is on the bus then is not lost."""
 
+        def before() -> None:
+            driver = self._watchdog.driver
+            if isinstance(driver, ClassicDriver):
+                driver.part(context)
+
         def after() -> None:
             stopped()
             self._lose_all("the Spark application was stopped")
 
-        self._hook(context, lambda: None, after)
+        self._hook(context, before, after)
 
     def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
         """Look at a Connect session from now on, and at the one that takes its place."""

@@ -9,9 +9,11 @@ from typing import Any
 from pyspark.sql.streaming import StreamingQueryListener
 
 from .agent import Agent
-from .config import Config, ConfigError, load_config, make_config
+from .config import Config, ConfigError, load_config
+from .exporters.logs import make_logger
 from .listener.application import active_context
 from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
+from .listener.client import keep_off
 from .listener.inbox import Item
 from .listener.manners import let_exit
 from .listener.stats import Stats
@@ -43,7 +45,6 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     ) -> None:
         if config is not None and settings:
             raise ConfigError("give either a Config or single settings, not both")
-        make_config(settings)
         self._config = config
         self._settings = settings
         self._parts = {
@@ -53,10 +54,12 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
             "tracer_provider": tracer_provider,
         }
         self._java: Any = None
+        self._places = 0  # sessions that it was added to, less those that it was removed from
         self._connect = False
         self.everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Agent | None = None
         effective = config or load_config(settings)[0]
+        self._log_level = effective.log_level
         # Whoever runs the job has the last word, whatever its code says.
         self.disabled = effective.disabled or load_config({})[0].disabled
 
@@ -65,34 +68,45 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
     @property
     def _jlistener(self) -> Any:
         """The Java object that goes on Spark's bus; classic PySpark asks on add and on remove."""
-        if self.closed and not _is_for_removal():
+        removal = _is_for_removal()
+        if self.closed and not removal:
             self._agent = self._java = None  # added again: a new agent
         if self._java is None:
             self._java = self._wrap()
         if self._agent is not None and not self.closed:
             self._watch_application(self._agent)
+            self._count(self._agent, removal=removal)
         return self._java
+
+    def _count(self, agent: Agent, *, removal: bool) -> None:
+        """Have the agent know the Java object for as long as it is on some session's bus."""
+        if removal:
+            self._places -= 1
+        else:
+            self._places = self._places + 1 if agent.knows(self._java) else 1
+            agent.know(self._java)
+        if self._places <= 0:
+            agent.let_go(self._java)
 
     def _wrap(self) -> Any:
         """A Java listener; on an unknown Spark the slow one of PySpark, which has always worked."""
-        if self.disabled:
+        agent = self._start()
+        if agent is None:
             try:
                 return wrap_nothing()
             except Exception:  # noqa: BLE001 - the switch must not fail; `_take` lets events go
                 return super()._jlistener
-        agent = self._start()
         try:
             java = wrap(Bridge(agent.inbox))
         except Exception as error:  # noqa: BLE001 - whatever it is that this Spark lacks
             agent.inbox.put_failure(error)
             java = super()._jlistener
-        agent.listeners.append(java)
         return java
 
     def _watch_application(self, agent: Agent) -> None:
         context = active_context()
         if context is not None:
-            agent.watch(context)
+            agent.watch(context, context.appName, **_resource())
 
     def _set_spark_session(self, session: Any) -> None:
         """Connect calls this on each add, before the listener is on the client's bus.
@@ -100,12 +114,13 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         The base class keeps the first session for good; a client may have a second one.
         """
         self.spark = session
-        if self.disabled:
-            return
-        self._connect = True
         if self.closed:
             self._agent = None  # added again: a new agent
         agent = self._start()
+        if agent is None:
+            _stay_off(session)
+            return
+        self._connect = True
         let_exit()
         try:
             agent.follow(session, self, everywhere=self.everywhere)
@@ -139,10 +154,11 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         self._take("terminated", event)
 
     def _take(self, kind: str, event: Any) -> None:
-        if self.disabled:
-            return
         began = time.perf_counter()
-        inbox = self._start().inbox
+        agent = self._start()
+        if agent is None:
+            return
+        inbox = agent.inbox
         try:
             text = text_of(kind, event)
             # Connect's client calls on a thread of its own: Spark's bus does not wait for it.
@@ -184,16 +200,40 @@ class TelemetryListener(StreamingQueryListener):  # type: ignore[misc]
         if self._agent:
             self._agent.bus = bus
 
-    def _start(self) -> Agent:
-        if self._agent is None:
-            self._agent = Agent.join(self._settings, self._config, **self._parts)
-            self._agent.start(_app_name(), **_resource())
+    def _start(self) -> Agent | None:
+        """The process's agent, at work; None when the listener is off.
+
+        One whose agent can't be made is off from then on. Raises `ConfigError`, and nothing else.
+        """
+        if self._agent is None and not self.disabled:
+            try:
+                self._agent = Agent.join(self._settings, self._config, **self._parts)
+            except ConfigError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, `addListener` must not notice
+                self.disabled = True
+                make_logger(self._log_level).error(
+                    "the agent can't be made, and the listener is off; the query is not affected",
+                    error=f"{type(error).__name__}: {error}",
+                )
+            else:
+                self._agent.start(_app_name(), **_resource())
         return self._agent
 
 
 def is_connect(spark: Any) -> bool:
     """Whether a session is a Connect client's."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _stay_off(session: Any) -> None:
+    """Have Connect add no listener that is off; where it must, its threads hold up no exit."""
+    try:
+        kept = keep_off(session, lambda it: isinstance(it, TelemetryListener) and it.disabled)
+    except Exception:  # noqa: BLE001 - a Connect we don't know; `_take` lets its events go
+        kept = False
+    if not kept:
+        let_exit()
 
 
 def _is_for_removal() -> bool:

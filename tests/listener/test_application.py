@@ -1,6 +1,10 @@
-"""The hook around `stop()`: once, the newest, and nobody else's wrapper is lost."""
+"""The hook around `stop()`: once, the newest, and nobody else's wrapper is lost; and whose it is."""
 
-from streamgauge.listener.application import hook_stop, unhook_stop
+import pytest
+from pyspark import SparkContext
+
+from streamgauge.listener.application import active_context, hook_stop, unhook_stop
+from streamgauge.listener.driver import ApplicationStopped, ClassicDriver
 
 
 class Context:
@@ -52,3 +56,11 @@ def test_unhooked_stop_is_plain():
     unhook_stop(context)
     context.stop()
     assert context.said == ["stop"]
+
+
+def test_context_that_is_just_starting_is_none_yet(monkeypatch):
+    """PySpark shows it before its `_jsc` is there; a look then is no failure of the watchdog's."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object.__new__(SparkContext))
+    assert active_context() is None
+    with pytest.raises(ApplicationStopped):
+        ClassicDriver(list).tick()

@@ -294,12 +294,44 @@ def test_spark_stop_ends_queries_with_unknown_outcome():
         query = rows.writeStream.format("noop").queryName("second").start()
         commits(query, 2)
         wait_for(lambda: (value(page(listener._agent), "input_rows_total", query="second") or 0) > 0)
-        print("second context seen", flush=True)
+        apps = {dict(pairs)["app"] for _, pairs in page(listener._agent) if ("query", "second") in pairs}
+        print("second context seen", apps, flush=True)
         """
     )
     assert "outcomes 1.0 0.0" in done.stdout, done.stdout + done.stderr[-3000:]
-    assert "second context seen" in done.stdout, done.stdout + done.stderr[-3000:]
+    assert "second context seen {'again'}" in done.stdout, done.stdout + done.stderr[-3000:]
     assert done.returncode == 0
+
+
+def test_slow_spark_stop_fails_no_healthy_query():
+    """While the JVM takes its time to end, the watchdog's looks find runs with an exception on them."""
+    done = run_job(
+        """
+        from stage import page, value
+        from streamgauge import TelemetryListener
+
+        spark = build_session("slow")
+        context, stop = spark.sparkContext, spark.sparkContext.stop
+        context.setLogLevel("OFF")
+
+        def stop_slowly():
+            context._jsc.stop()
+            time.sleep(2)  # ten looks
+            stop()
+
+        context.stop = stop_slowly
+        listener = TelemetryListener(metrics_address="127.0.0.1:0", watch_seconds=0.2)
+        spark.streams.addListener(listener)
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        query = rows.writeStream.foreachBatch(lambda rows, _: rows.count()).queryName("q").start()
+        commits(query, 2)
+        spark.stop()
+        ends = {o: value(page(listener._agent), "query_terminations_total", query="q", outcome=o)
+                for o in ("failed", "unknown")}
+        print("ends", ends, flush=True)
+        """
+    )
+    assert "ends {'failed': 0.0, 'unknown': 1.0}" in done.stdout, done.stdout + done.stderr[-3000:]
 
 
 def test_bus_drops_are_counted():

@@ -11,6 +11,7 @@ import pytest
 from stage import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
+import setup
 import setup_integration
 import setup_npm
 import setup_wheels
@@ -55,6 +56,39 @@ def test_machine_without_go_gets_one(bare):
     programs, asked = bare
     assert Path(setup_integration.find_go()).is_relative_to(programs)
     assert asked == [setup_wheels.GO]
+
+
+def _put(folder, *names):
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+
+
+def test_machine_without_apt_uses_its_own_programs(bare, monkeypatch):
+    """By Debian's name or by everybody else's; what an earlier set-up linked is not the machine's."""
+    programs, _ = bare
+    monkeypatch.setattr(setup, "bring_java", lambda: None)
+    _put(programs / "nothing", "prometheus", "promtool", "alertmanager", "amtool")
+    _put(programs / "bin", "pushgateway")
+    _put(programs / "debian", "prometheus-pushgateway")
+    path = os.pathsep.join(str(programs / name) for name in ("bin", "nothing", "debian"))
+    monkeypatch.setenv("PATH", path)
+    setup.bring_programs()
+    linked = {place.name: place.readlink().name for place in (programs / "bin").iterdir()}
+    assert linked.pop("pushgateway") == "prometheus-pushgateway"
+    assert linked == {n: n for n in ("prometheus", "promtool", "alertmanager", "amtool")}
+
+
+def test_machine_without_apt_is_told_what_to_install(bare, monkeypatch, capsys):
+    """The program that is missing, and the command that brings it, in one line."""
+    programs, _ = bare
+    monkeypatch.setattr(setup, "bring_java", lambda: None)
+    _put(programs / "nothing", "prometheus")
+    assert setup.main(["programs"]) == 2
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("setup: promtool must be on the PATH: `apt-get install prometheus`")
+    assert "apt-get, which would unpack prometheus, is not here" in said
 
 
 def test_programs_from_pypi_are_pinned():

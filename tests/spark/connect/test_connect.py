@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from connect_app import exits, goes_on
+from connect_app import EXIT, exits, goes_on
 from stage import value, wait_for
 
 # A session without anything private, to look at as at one of a Spark that we don't know.
@@ -53,6 +54,41 @@ def test_same_listener_same_numbers(app):
     assert value(samples, "agent_fallback_events_total", query=None) == 0
     assert value(samples, "agent_missed_batches_total", query=None) == 0
     exits(one)
+
+
+OFF = """
+import sys, time
+from pyspark.sql import SparkSession
+from streamgauge import TelemetryListener
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+listener = TelemetryListener(metrics_address="127.0.0.1:0")
+for _ in range(2):
+    spark.streams.addListener(listener)
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+query = rows.writeStream.format("noop").queryName("off").trigger(availableNow=True).start()
+query.awaitTermination(60)
+bus = spark.streams._sqlb
+print("on the bus", len(bus._listener_bus), bus._execution_thread, flush=True)
+spark.streams.removeListener(listener)
+spark.streams.addListener(listener)
+print("last", time.time(), flush=True)
+"""
+
+
+@pytest.mark.timeout(400)
+def test_kill_switch_registers_nothing_and_the_process_ends(server):
+    """No listener on the bus or on the server, no thread; it can be removed, and exit is as without us."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", OFF, f"sc://127.0.0.1:{server.port}"],
+        env={**os.environ, "STREAMGAUGE_DISABLED": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    ended = time.time()
+    assert done.returncode == 0, done.stderr[-3000:]
+    bus, last = done.stdout.splitlines()
+    assert bus == "on the bus 0 None"
+    assert ended - float(last.split()[1]) < EXIT
 
 
 @pytest.mark.integration
