@@ -72,12 +72,20 @@ class MetricsServer:
             name="streamgauge-server",
             daemon=True,
         ).start()
+        try:
+            self.name(app_label)
+        except ConfigError as error:
+            failed(error)
+
+    def name(self, app_label: str) -> None:
+        """Announce the target as that of this application; raise `ConfigError` when that can't be done."""
         self._target = self._describe(app_label)
         try:
             self._announce()
         except (OSError, ValueError) as error:
             hint = "its folder must be there, and the driver's user must be allowed to write to it"
-            failed(ConfigError(f"sd_file {config.sd_file!r} can't be written: {error}; {hint}"))
+            path = str(self._sd_file)
+            raise ConfigError(f"sd_file {path!r} can't be written: {error}; {hint}") from None
 
     def _describe(self, app_label: str) -> bytes:
         """The target, as Prometheus' file-based discovery reads it."""

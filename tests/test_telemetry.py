@@ -339,6 +339,29 @@ def test_run_whose_start_was_not_seen_moves_with_the_next_look(agent):
     assert _infos(mine) == {("second", "q")}
 
 
+def test_name_that_comes_late_reaches_the_discovery_file_and_the_pages(agent, tmp_path):
+    """A Connect client's name is known only after its page is served; a server sorts targets by it."""
+    targets = tmp_path / "targets.json"
+    mine = agent(app=None, metrics_address="127.0.0.1:0", sd_file=str(targets))
+    life = Life("q")
+    feed(mine, life.started())
+    mine.step(Item("look", Tick(at=0.0, app_name="shop"), 0.0))
+    feed(mine, life.progress())
+    assert _infos(mine) == {("shop", "q")}
+    assert json.loads(targets.read_text())[0]["labels"] == {"spark_app": "shop"}
+
+
+def test_details_are_asked_for_of_a_query_that_only_idles(agent):
+    """A listener that was added late hears no name; nothing of it may be taken for an error."""
+    mine = agent()
+    asked = []
+    mine._watchdog.kick = lambda *ids: asked.append(ids)
+    life = Life("q")
+    feed(mine, life.idle())
+    assert asked == [(life.query_id, life.run_id)]
+    assert _errors(mine) == {}
+
+
 def test_dead_collector_does_not_starve_the_last_push(agent, tmp_path, monkeypatch):
     """Those who may wait for longest are closed last."""
     closed = []

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import CollectorRegistry
@@ -288,10 +289,8 @@ class Agent(Guarded):
         """Tell what comes from now on as that of this application, if it is another one."""
         if not resource or resource.get("app_id") == self._resource.get("app_id"):
             return
-        self._resource, before = resource, self.prometheus.app
+        self._resource = resource
         self._name(app_name)
-        if self.prometheus.app != before:
-            self._elsewhere = {query.label for query in self.queries.values()}
         if self.traces is not None:
             introduce(self.traces, self._describe())
 
@@ -413,7 +412,9 @@ class Agent(Guarded):
     # ---- what the parts report -------------------------------------------------------------
 
     def _want(self, query_id: str, run_id: str) -> None:
-        self._move(self.queries[query_id])
+        query = self.queries.get(query_id)
+        if query is not None:  # else it idles, and its name must be asked for first
+            self._move(query)
         self._watchdog.kick(query_id, run_id)
 
     def _check(self) -> None:
@@ -429,8 +430,12 @@ class Agent(Guarded):
 
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)
-        if app:
-            self.prometheus.app = self._logs.app = self._live.app = app
+        if not app or app == self.prometheus.app:
+            return
+        self._elsewhere = {query.label for query in self.queries.values()}
+        self.prometheus.app = self._logs.app = self._live.app = app
+        if self.server:  # a Connect client's name is known later than its port
+            self._try("server", partial(self.server.name, app))
 
     def _name_once(self, app_name: str | None) -> None:
         if self.prometheus.app == "unknown":
