@@ -18,7 +18,6 @@ import msgspec
 from streamgauge.masking import clean, mask
 
 from . import decoder
-from .application import active_context
 from .hadoop import HadoopFiles
 from .kinds import sink_kind
 from .looks import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
@@ -190,7 +189,7 @@ class ClassicDriver:
 
     def _is_parting(self) -> bool:
         """Whether a stop has begun, and no other context has taken the place since."""
-        context = active_context()
+        context = _active()
         return self._parting is not None and (context is None or context is self._parting)
 
     def _execution(self, query_id: str, run_id: str) -> Any:
@@ -232,8 +231,16 @@ def _try(look: Callable[[], Any]) -> Any:
         return None
 
 
+def _active() -> Any:
+    """The process's SparkContext; None when there is none, or one that is just starting."""
+    from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
+
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    return context if getattr(context, "_jsc", None) is not None else None
+
+
 def _context() -> Any:
-    context = active_context()
+    context = _active()
     if context is None:
         raise ApplicationStopped
     return context

@@ -123,7 +123,7 @@ def test_failure_without_an_event_has_the_class_that_the_event_would_have(classe
 def test_exception_of_a_run_that_spark_stop_broke_means_nothing(monkeypatch):
     """A slow stop gives three looks time to find it; the next application's failures are told again."""
     here = SimpleNamespace(_jsc=object())
-    monkeypatch.setattr(driver, "active_context", lambda: here)
+    monkeypatch.setattr(driver, "_active", lambda: here)
     exception = SimpleNamespace(cause=Failure)
     execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
     life = Life()
@@ -132,7 +132,7 @@ def test_exception_of_a_run_that_spark_stop_broke_means_nothing(monkeypatch):
     looks._executions[life.run_id] = execution
     looks.part(here)
     assert [looks.sight(query) for _ in range(3)][-1].exception is None
-    monkeypatch.setattr(driver, "active_context", lambda: None)
+    monkeypatch.setattr(driver, "_active", lambda: None)
     assert looks.sight(query).exception is None
-    monkeypatch.setattr(driver, "active_context", lambda: SimpleNamespace(_jsc=object()))
+    monkeypatch.setattr(driver, "_active", lambda: SimpleNamespace(_jsc=object()))
     assert looks.sight(query).error_class == "SparkException"

@@ -1,6 +1,7 @@
 """The agent on a real Spark: right numbers, right verdicts, and what no event tells."""
 
 import json
+import re
 import threading
 import time
 
@@ -307,7 +308,6 @@ def test_slow_spark_stop_fails_no_healthy_query():
     """While the JVM takes its time to end, the watchdog's looks find runs with an exception on them."""
     done = run_job(
         """
-        from stage import page, value
         from streamgauge import TelemetryListener
 
         spark = build_session("slow")
@@ -326,12 +326,15 @@ def test_slow_spark_stop_fails_no_healthy_query():
         query = rows.writeStream.foreachBatch(lambda rows, _: rows.count()).queryName("q").start()
         commits(query, 2)
         spark.stop()
-        ends = {o: value(page(listener._agent), "query_terminations_total", query="q", outcome=o)
-                for o in ("failed", "unknown")}
-        print("ends", ends, flush=True)
+        (query,) = listener._agent.queries.values()
+        told = listener.stats.of("events").get("terminated")
+        print("end", "as Spark told it" if told else query.end.outcome, flush=True)
         """
     )
-    assert "ends {'failed': 0.0, 'unknown': 1.0}" in done.stdout, done.stdout + done.stderr[-3000:]
+    # In one of eighty stops a Terminated event comes, with whatever broke first.
+    assert re.search("end (unknown|as Spark told it)", done.stdout), (
+        done.stdout + done.stderr[-3000:]
+    )
 
 
 def test_bus_drops_are_counted():
