@@ -1,6 +1,8 @@
 """Secrets and control characters stay inside."""
 
+import sys
 import time
+import unicodedata
 
 import pytest
 
@@ -172,6 +174,21 @@ def test_clean_removes_what_could_forge_a_line_or_a_colour():
     assert name.isprintable()
     assert "\n" not in name
     assert "\x1b" not in name
+
+
+def test_every_mark_that_hides_text_goes():
+    """Unicode's category Cf, from soft hyphens to tags: in names and in exceptions alike."""
+    marks = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "Cf"]
+    text = "".join(f"a{mark}" for mark in marks)
+    assert {"\u061c", "\u2060", "\u180e", "\xad", "\ufff9", "\U000e0041"} <= set(marks)
+    assert mask(text) == "a\ufffd" * len(marks)
+    assert clean(text[:60]) == "a\ufffd" * 30
+
+
+def test_letters_of_all_scripts_stay():
+    """Accents, variation selectors, wide blanks and emoji hide nothing."""
+    text = "na\u00efve 注文 заказы ordersé \u3000\u00a0 \u2764\ufe0f \U0001f600"
+    assert mask(text) == clean(text) == text
 
 
 def test_clean_bounds_length():

@@ -116,12 +116,15 @@ _SUSPECT = re.compile(
     r"|AKIA|ASIA|AROA|AIDA|gh[pousr]_|github_pat|glpat|xox|dapi|ya29|AIza|eyJ",
     re.IGNORECASE,
 )
-# C0, DEL, C1, and the marks that reorder or hide text.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_CONTROL_BUT_LINES = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+# C1, lone surrogates, the two separators of lines, and all of Unicode's category Cf: the marks that
+# reorder or hide text.
+_HIDDEN = (
+    "\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile(f"[\x00-\x1f{_HIDDEN}]")
+_CONTROL_BUT_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
 
 
 def mask(text: str) -> str:
@@ -138,10 +141,7 @@ def mask(text: str) -> str:
 
 
 def _mask_plain(text: str) -> str:
-    text = _CONTROL_BUT_LINES.sub(
-        "\N{REPLACEMENT CHARACTER}",
-        _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text[:LONGEST_TEXT]),
-    )
+    text = _CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text[:LONGEST_TEXT])
     if not _SUSPECT.search(text):
         return text
     for pattern in _PATTERNS:
