@@ -196,6 +196,51 @@ def test_clean_bounds_length():
     assert len(clean("x" * 1_000_000)) == 200
 
 
+CUT = [
+    # Secrets that only what follows makes known
+    *(
+        "https://u:hunter2hunter2@host/",
+        "https://hunter2hunter2@host/",
+        "eyJhunter2hunter2.eyJzdWIi.c2ln",
+    ),
+    *("jdbc:oracle:thin:scott/hunter2hunter2@//db", "https%3A%2F%2Fu%3Ahunter2hunter2%40host%2F"),
+    *("<password>hunter2hunter2</password>", "AKIAHUNTER2HUNTER2AB"),
+]
+
+
+@pytest.mark.parametrize("secret", CUT)
+@pytest.mark.parametrize("before", [" ", "x", "\n"])
+def test_secret_across_the_cut_is_not_shown_in_part(secret, before):
+    """Wherever the cut falls in it, and also in one word without end."""
+    for kept in range(0, len(secret), 3):
+        text = ("x" + before) * 8192
+        masked = mask(text[: 16 * 1024 - kept] + secret + " and more" * 300)
+        assert "hun" not in masked.lower()
+        assert len(masked) >= 14_000
+
+
+def test_secret_across_where_a_long_word_ends_is_masked():
+    """What is dropped of a word without end is dropped after masking: there is no second cut."""
+    for place in range(16 * 1024 - 2080, 16 * 1024 - 2040, 2):
+        masked = mask("x" * place + ";https://u:hunter2@host/" + "x" * 4096)
+        assert "hun" not in masked
+
+
+def test_secret_across_the_cut_of_a_name_is_not_shown_in_part():
+    """A masked password makes room in a name for what was cut."""
+    for length in range(2215, 2238):
+        name = clean("password=" + "p" * length + " pg://u:hunter2hunter2@host/")
+        assert "hun" not in name
+        assert name.startswith("password=***")
+        assert name.endswith("…")
+
+
+def test_short_text_keeps_its_last_word():
+    """Nothing was cut, and nothing goes."""
+    text = "x" * (16 * 1024 - 4) + " end"
+    assert mask(text) == text
+
+
 def test_mask_all_goes_into_structures():
     """Secrets are found by their key too, when the value alone would not tell."""
     masked = mask_all({"a": [{"password": "p", "n": 1}], "url": "http://u:p@h/"})

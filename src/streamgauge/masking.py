@@ -15,6 +15,7 @@ from urllib.parse import unquote
 MASK = "***"
 LONGEST_TEXT = 16 * 1024
 LONGEST_NAME = 200
+_LONGEST_SECRET = 2048  # with what makes it known, such as the host after a password
 _ENCODED = 3  # times that a text may have been percent-encoded
 
 _FLAGS = re.IGNORECASE | re.VERBOSE
@@ -129,6 +130,20 @@ _CONTROL_BUT_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
 
 def mask(text: str) -> str:
     """Return the text with every secret in it replaced by `***`; line breaks stay."""
+    return _mask_front(text, LONGEST_TEXT)
+
+
+def _mask_front(text: str, longest: int) -> str:
+    """Mask what is not cut off. A secret across the cut is not known as one: the last word goes."""
+    masked = _mask_encoded(text[:longest])
+    if len(text) <= longest:
+        return masked
+    # Not before it is masked: in a word without end, there would be another cut, and no better one.
+    words = masked[-_LONGEST_SECRET:].rsplit(None, 1)
+    return masked[:-_LONGEST_SECRET] + "".join(words[:-1])
+
+
+def _mask_encoded(text: str) -> str:
     masked = plain = _mask_plain(text)
     for _ in range(_ENCODED):
         decoded = unquote(plain) if "%" in plain else plain
@@ -141,7 +156,7 @@ def mask(text: str) -> str:
 
 
 def _mask_plain(text: str) -> str:
-    text = _CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text[:LONGEST_TEXT])
+    text = _CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text)
     if not _SUSPECT.search(text):
         return text
     for pattern in _PATTERNS:
@@ -173,8 +188,10 @@ def _find_value(text: str, key: re.Match[str]) -> re.Match[str] | None:
 
 def clean(name: str) -> str:
     """Return a name fit for a label or one log field: no control characters, bounded, masked."""
-    name = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", mask(name[: LONGEST_NAME * 4]))
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    masked = _mask_front(name, LONGEST_NAME + _LONGEST_SECRET)
+    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", masked[: LONGEST_NAME + 1])
+    whole = len(shown) <= LONGEST_NAME and len(name) <= LONGEST_NAME + _LONGEST_SECRET
+    return shown if whole else shown[: LONGEST_NAME - 1] + "…"
 
 
 def mask_all(value: Any) -> Any:
