@@ -77,6 +77,27 @@ SECRETS = [
     ("api_key=AIzaSyA-1234567890abcdefghijklmnopqrstuv", "AIzaSy", "api_key"),
     ("https://h/p?pass%77ord=zzz9", "zzz9", "https://h/p"),
     ("spark.hadoop.fs.gs.auth.service.account.private.key=MIIabc", "MIIabc", "fs.gs"),
+    # Addresses
+    (
+        "mysql://etl@prod-srv:hunter2@prod-srv.mysql.azure.com/db",
+        "hunter2",
+        "@prod-srv.mysql.azure",
+    ),
+    ("smtp://a@corp.com:hunter2@smtp.corp.com:587", "hunter2", "smtp.corp.com:587"),
+    ("jdbc:postgresql://app@srv:hunter2@srv.postgres.x/db", "hunter2", "srv.postgres.x/db"),
+    ("smtp://a@corp.com:12345@host/", "12345", "@host/"),
+    ("postgresql://app:Pa[hunter2]x@db:5432/x", "hunter2", "@db:5432/x"),
+    ("postgresql://app:Pa'hunter2@db:5432/x", "hunter2", "@db:5432/x"),
+    ("'postgresql://app:Pa\"hunter2@db:5432/x'", "hunter2", "@db:5432/x'"),
+    ("postgresql://app@srv:a@'hunter2'x@db/x", "hunter2", "@db/x"),
+    ("postgresql://app:hunter2@/db?host=/var/run", "hunter2", "@/db?host=/var/run"),
+    ("postgresql://app:hunter2@%2Fvar%2Frun/db", "hunter2", "app"),
+    ("postgresql://app:hunter2@${HOST}/x", "hunter2", "@${HOST}/x"),
+    ('url = f"postgresql://app:hunter2@{host}/x"', "hunter2", '@{host}/x"'),
+    ('url = "postgresql://app:hunter2@" + host', "hunter2", '@" + host'),
+    ("https://hunter2@${HOST}/x", "hunter2", "@${HOST}/x"),
+    ("mongodb://u:hunter2@h1:27017,h2:27017/?authSource=admin", "hunter2", "h1:27017,h2:27017"),
+    ('jdbc:oracle:thin:"scott"/"hun@ter2"@//db:1521/x', "ter2", "@//db:1521/x"),
     # A line of Python in a traceback of foreachBatch
     ('    .option("password", "hunter2").save()', "hunter2", ").save()"),
     ('spark.conf.set("fs.s3a.secret.key", "hunter2")', "hunter2", "fs.s3a.secret.key"),
@@ -159,6 +180,14 @@ HARMLESS = [
     '{"name":"token","type":"string","nullable":true}',
     "partition.key=a, primary_key: id, authorized=3",
     "ssh://git@host/repo http://h/a@b",
+    # Addresses
+    "abfss://c@a.dfs.core.windows.net:443/p,abfss://d@a.dfs.core.windows.net:443/p",
+    '{"url":"http://h:9092","mail":"ops@corp.com"}',
+    "{'url':'http://h:9092/x','mail':'ops@corp.com'}",
+    "[http://h:80/x](mailto:ops@corp.com), [kafka://h:9092] ops@corp.com",
+    '<a href="http://h:80">ops@corp.com</a>',
+    "jdbc:sqlserver://h:1433;user=etl@srv;encrypt=true",
+    "FileSource[http://h:8080/a],ops@corp.com 'user'@'host' http://h:80?mail=ops@corp.com",
 ]
 
 
@@ -258,7 +287,8 @@ def test_mask_all_hides_what_is_no_string():
 @pytest.mark.parametrize(
     "piece",
     [
-        *("a://", "a://b:", "a://b:@a.b", "https://a", "jdbc:oracle:x:a/"),
+        *("a://", "a://b:", "a://b:@a.b", "https://a", "jdbc:oracle:x:a/", 'jdbc:oracle:x:"a"/"'),
+        *("a://b@c:", "a://@:", "a://b:'x", "a://b:]@", "a://b:c@/", "'x", "'@"),
         *("password=", "sasl.jaas.config=", "(token,", "token", "--token", "token>", "token: str "),
         *("'token',\"", "password='\\", "password=a,b;c)", "<token>", "account.key."),
         *("eyJ", "eyJ-", "sig", "x-", "key.", "bearer ", "-----BEGIN ", "%25", "pass%77ord="),

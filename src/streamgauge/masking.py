@@ -20,6 +20,11 @@ _ENCODED = 3  # times that a text may have been percent-encoded
 
 _FLAGS = re.IGNORECASE | re.VERBOSE
 
+_ADDRESS = r"[a-z][a-z0-9+.\-]{0,24}://"
+_HOST = r"(?:[\w.\-]{1,255}|\[[\w:.%]{2,64}\])(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)"
+_PART = r"[^\s/@'\"\]]{0,256}(?:['\"\]](?![\s,;.:&()}\]'\"\\>]|\Z)[^\s/@'\"\]]{0,256}){0,8}"
+_PORT = r"\d{2,5}[;?]"  # and no password: jdbc:sqlserver://host:1433;user=etl@host
+
 # Each pattern keeps the groups `before` and `after` and loses what is between them. A text is written
 # by others and may be made to be slow: whatever repeats is bounded, or can't fail afterwards.
 _PATTERNS = tuple(
@@ -27,12 +32,15 @@ _PATTERNS = tuple(
     for pattern in (
         # -----BEGIN PRIVATE KEY----- … -----END PRIVATE KEY-----
         r"(?P<before>-----BEGIN\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----)(?s:.)*?(?P<after>-----END\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)",
+        # scheme://user:password@ without a /: also with an @ in the user or the password, and with quotes or
+        # brackets in the password that don't end the address
+        rf"(?P<before>\b{_ADDRESS}[^\s:/?\#'\"\[\]]{{0,128}}:)(?!{_PORT})(?:{_PART}@){{0,3}}{_PART}(?P<after>@)",
         # scheme://user:password@host, also with an @ or a / in the password
-        r"(?P<before>\b[a-z][a-z0-9+.\-]{0,24}://[^\s:/?\#@'\"\[\]]{0,128}:)(?!//)(?=[^\s'\"\[\]]{1,256}@)(?:[^\s'\"\[\]@]{0,256}@){0,3}?[^\s'\"\[\]@]{0,256}(?P<after>@(?=(?:[\w.\-]{1,255}|\[[\w:.%]{2,64}\])(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)))",
+        rf"(?P<before>\b{_ADDRESS}[^\s:/?\#@'\"\[\]]{{0,128}}:)(?!//|{_PORT})(?=[^\s'\"\[\]]{{1,256}}@)(?:[^\s'\"\[\]@]{{0,256}}@){{0,3}}?[^\s'\"\[\]@]{{0,256}}(?P<after>@(?={_HOST}))",
         # https://token@host
-        r"(?P<before>\bhttps?://)(?=[^\s:/?\#@'\"\[\]]{1,256}@)[^\s:/?\#@'\"\[\]]{1,256}(?P<after>@[\w\[])",
-        # jdbc:oracle:thin:user/password@host
-        r"(?P<before>\bjdbc:oracle:\w{1,16}:[^\s/'\"]{1,128}/)[^\s@'\"]{1,256}(?P<after>@)",
+        r"(?P<before>\bhttps?://)(?=[^\s:/?\#@'\"\[\]]{1,256}@)[^\s:/?\#@'\"\[\]]{1,256}(?P<after>@[\w\[${<%])",
+        # jdbc:oracle:thin:user/password@host, "user"/"password"@host
+        r"(?P<before>\bjdbc:oracle:\w{1,16}:\"?[^\s/'\"]{1,128}\"?/)(?:\"[^\s\"]{1,256}\"|[^\s@'\"]{1,256})(?P<after>@)",
         # Authorization: Bearer …, Basic …
         r"(?P<before>\b(?:bearer|basic|negotiate)\s+)(?!auth)[A-Za-z0-9+/=._~\-]{8,}(?P<after>)",
         # X-Amz-Credential, X-Amz-Signature, X-Goog-Signature … in signed URLs
