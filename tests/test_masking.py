@@ -130,6 +130,23 @@ SECRETS = [
     ("password=str=hunter2 x=1", "hunter2", "x=1"),
     ("Authorization: hunter2opaque", "hunter2", "Authorization"),
     ("Authorization: Token hunter2, Accept: x", "hunter2", "Accept: x"),
+    ("POST /_bulk, Authorization: ApiKey hunter2VuaQ==\n\tat x", "hunter2", "\n\tat x"),
+    ("Authorization: Splunk hunter2-1234-5678 was refused", "hunter2", "was refused"),
+    ("Authorization: SharedKey acct:hunter2abc=, Accept: x", "hunter2", ", Accept: x"),
+    ("Authorization: SSWS 00hunter2", "hunter2", "Authorization"),
+    ("Authorization: Api-Token dt0c01.hunter2", "hunter2", "Authorization"),
+    ("Proxy-Authorization: Custom hunter2", "hunter2", "Proxy-Authorization"),
+    ("{Authorization=[ApiKey hunter2], Accept=[x]}", "hunter2", "Accept=[x]"),
+    ('{"Authorization":["ApiKey hunter2"],"Accept":"x"}', "hunter2", '"Accept":"x"'),
+    ("curl -H 'Authorization: ApiKey hunter2' http://h", "hunter2", "' http://h"),
+    ('Authorization: Digest username="u", response="hunter2"', "hunter2", "Authorization"),
+    ('Authorization: Digest username="u", uri="/", response=hunter2\n x', "hunter2", "\n x"),
+    (r'{"e":"Authorization: Digest a=\"u\", response=\"hunter2\"","x":1}', "hunter2", '"x":1'),
+    (
+        "Authorization: AWS4-HMAC-SHA256 Credential=a/s3, SignedHeaders=a;b, Signature=hunter2 x",
+        "hunter2",
+        " x",
+    ),
     # Values
     ("http://u:hunter2@[::1]:80/", "hunter2", "[::1]:80/"),
     ("https://hunter2@host/path", "hunter2", "host/path"),
@@ -180,6 +197,7 @@ HARMLESS = [
     '{"name":"token","type":"string","nullable":true}',
     "partition.key=a, primary_key: id, authorized=3",
     "ssh://git@host/repo http://h/a@b",
+    "Authorization failed for user bob, authorization=null, no authorization",
     # Addresses
     "abfss://c@a.dfs.core.windows.net:443/p,abfss://d@a.dfs.core.windows.net:443/p",
     '{"url":"http://h:9092","mail":"ops@corp.com"}',
@@ -195,6 +213,11 @@ HARMLESS = [
 def test_leaves_harmless_text_alone(text):
     """What holds no secret comes out as it went in."""
     assert mask(text) == text
+
+
+def test_sentence_after_authorization_stays():
+    """Its first word can't be told from a token, but the rest is no scheme's."""
+    assert mask("Authorization: denied for user bob") == "Authorization: *** for user bob"
 
 
 def test_clean_removes_what_could_forge_a_line_or_a_colour():
@@ -292,6 +315,7 @@ def test_mask_all_hides_what_is_no_string():
         *("password=", "sasl.jaas.config=", "(token,", "token", "--token", "token>", "token: str "),
         *("'token',\"", "password='\\", "password=a,b;c)", "<token>", "account.key."),
         *("eyJ", "eyJ-", "sig", "x-", "key.", "bearer ", "-----BEGIN ", "%25", "pass%77ord="),
+        *("authorization: a ", "authorization: a B=", "authorization: a B=c,", "authorization=["),
     ],
 )
 def test_masking_hostile_text_takes_no_time(piece):

@@ -78,14 +78,20 @@ _CLOSE = r"(?P=slash)(?P=mark)"
 _QUOTED = rf"(?: (?:(?P=slash)\\){{2}} | (?P=slash){{2}}\\(?P=mark) | (?!{_CLOSE}). )+"
 _TYPE = r"(?:str|bytes|string)(?:\s*\|\s*None)?\s*="
 _EQUALS = rf"(?:{_QUOTE}(?:\s*\])?)? \s* (?: :\s*{_TYPE} | => | -> | [=!:]= | =(?!>) | : ) \s*"
-_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)?\s*{_CALL}{_QUOTE} )
-    (?:(?:bearer|basic|negotiate|digest|token)\s+)?
-    (?: \{{[^{{}}:'\"\r\n]{{1,256}}\}}
+_SCHEME = r"(?:bearer|basic|negotiate|digest|token)"
+_RUN = rf"""(?: \{{[^{{}}:'\"\r\n]{{1,256}}\}}
       | (?! \{{\s*(?:{_QUOTE}|\}}) | \[\s*(?:\d{{1,19}}\s*[,\]]|[{{\[\]]|{_QUOTE}) | [,;&)}}\]] | </ )
         (?: [^\s,;&)}}\]'\"<\\] | <(?!/) | \\(?!['\"])
           | [,;&] (?! \s | \Z | ['\"(\[{{\\] | [\w.\-]{{1,64}}\s{{0,8}}(?:=|:|->) )
           | [)}}\]'\"] (?! [\s,;.:&)}}\]'\"\\] | \Z )
         )+ )"""
+_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)?\s*{_CALL}{_QUOTE} )
+    (?:{_SCHEME}\s+)?{_RUN}"""
+# After a scheme of any name comes one word or a list, as in `Digest username="u", response="…"`. A short
+# plain word after a scheme that is not known is part of a sentence.
+_PARAMETER = r"[\w\-]{1,32}\s?=\s?(?:\\{0,3}\"[^\"\r\n]{0,1024}\"|(?!\\{0,3}\")[^\s,'\"]{1,1024})"
+_AUTHORIZATION = rf"""(?:\[\s?)? (?: {_SCHEME}\s+ | [a-z][\w\-]{{1,31}}[\ \t]{{1,4}}(?-i:(?![a-z]{{1,12}}[,;.:)]?(?:\s|\Z))) )
+    (?: {_PARAMETER}(?:\s?,\s?{_PARAMETER})* | {_RUN} )"""
 _MORE = re.compile(
     rf"(?P<before>\s*\+\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
 )  # "a" + "b"
@@ -108,6 +114,8 @@ _VALUES = tuple(
             "",
             rf"(?P<before>(?<=jaas.config){_EQUALS})(?!\s|{_QUOTE})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^;\r\n])+(?P<after>)",
         ),
+        # Authorization: scheme value
+        ("", rf"(?P<before>(?<=authorization){_EQUALS}){_AUTHORIZATION}(?P<after>)"),
         # key=value, key: value, key -> value
         ("", rf"(?P<before>{_EQUALS}){_BARE}(?P<after>)"),
         # <password>value</password>, <name>password</name><value>value</value>
