@@ -114,7 +114,23 @@ SECRETS = [
     ('password = SecretStr(b"hunter2")', "hunter2", "SecretStr"),
     (r'{"error": ".option(\"password\", \"hunter2\")", "n": 1}', "hunter2", '"n": 1'),
     ("OPTIONS (url 'u', password 'hunter2')", "hunter2", "url 'u'"),
+    ('    conn.setPassword("hunter2")', "hunter2", "conn.setPassword("),
+    ('    .password("hunter2").load()', "hunter2", ").load()"),
+    ("    .token( b'hunter2' )", "hunter2", "token("),
+    ('client = Client().with_token("hunter2").open()', "hunter2", ".open()"),
+    ("withAwsSecretKey('hunter2')", "hunter2", "withAwsSecretKey("),
+    (r'{"e":".set_api_key(\"hunter2\")","n":1}', "hunter2", '"n":1'),
+    # A name and its value
+    ('{"name":"DB_PASSWORD","value":"hunter2","x":1}', "hunter2", '"x":1'),
+    ('{"key": "password", "value": 1234567, "x": 1}', "1234567", '"x": 1'),
+    (r"{\"name\":\"DB_PASSWORD\",\"value\":\"hunter2\"}", "hunter2", "DB_PASSWORD"),
+    ('<property name="password" value="hunter2"/>', "hunter2", '"/>'),
+    ("Parameter(Key=password, Value=hunter2), x", "hunter2", ", x"),
+    ("env:\n- name: DB_PASSWORD\n  value: hunter2\n- name: x", "hunter2", "- name: x"),
     # Names
+    ("AWS Secret Access Key: hunter2, x", "hunter2", ", x"),
+    ("Invalid API key: hunter2", "hunter2", "Invalid API key"),
+    ('{"Secret Key":"hunter2"}', "hunter2", "Secret Key"),
     ("basic.auth.user.info=USER:hunter2 x", "hunter2", "user.info"),
     ("DB_PASS=hunter2 DB_HOST=h", "hunter2", "DB_HOST=h"),
     ("DB_PASS: hunter2", "hunter2", "DB_PASS"),
@@ -198,6 +214,11 @@ HARMLESS = [
     "partition.key=a, primary_key: id, authorized=3",
     "ssh://git@host/repo http://h/a@b",
     "Authorization failed for user bob, authorization=null, no authorization",
+    'dbutils.secrets.get("prod", "db") get_secret("prod/db") tokenize("a b") token("a")',
+    'df.setTokensCol("words").withTokenCount("n") settoken("x") .password(name)',
+    '{"name":"token_count","value":"12"} {"name":"orders","value":"token"}',
+    "read a token, value=3; primary key: id, access keys: 3, api key, secret access keyed: x",
+    "token bucket: 3 left, a token-bucket filter, the password was wrong, secret is missing",
     # Addresses
     "abfss://c@a.dfs.core.windows.net:443/p,abfss://d@a.dfs.core.windows.net:443/p",
     '{"url":"http://h:9092","mail":"ops@corp.com"}',
@@ -299,6 +320,17 @@ def test_mask_all_goes_into_structures():
     assert masked == {"a": [{"password": "***", "n": 1}], "url": "http://u:***@h/"}
 
 
+def test_mask_all_knows_a_secret_by_the_name_beside_it():
+    """In a list of names and values, the value alone would not tell."""
+    pairs = [{"name": "DB_PASSWORD", "value": "p"}, {"Key": "token", "Value": 7, "x": 1}]
+    assert mask_all(pairs) == [
+        {"name": "DB_PASSWORD", "value": "***"},
+        {"Key": "token", "Value": "***", "x": 1},
+    ]
+    kept = [{"name": "token_count", "value": "3"}, {"name": "x", "value": "y"}, {"value": "z"}]
+    assert mask_all(kept) == kept
+
+
 def test_mask_all_hides_what_is_no_string():
     """Numbers and lists under a secret key too; offsets under a topic's name stay, and so do counts."""
     masked = mask_all({"password": 12345678, "secret": ["hunter2", 7], "token": None})
@@ -315,6 +347,15 @@ def test_mask_all_hides_what_is_no_string():
         *("password=", "sasl.jaas.config=", "(token,", "token", "--token", "token>", "token: str "),
         *("'token',\"", "password='\\", "password=a,b;c)", "<token>", "account.key."),
         *("eyJ", "eyJ-", "sig", "x-", "key.", "bearer ", "-----BEGIN ", "%25", "pass%77ord="),
+        *(
+            'x.setToken("',
+            '.token("',
+            "set_token(",
+            "token",
+            '"token","value":"',
+            ":token value=a ",
+        ),
+        *("=token,", "access key ", "secret access key: ", "x.set_", "setPass"),
         *("authorization: a ", "authorization: a B=", "authorization: a B=c,", "authorization=["),
     ],
 )

@@ -53,7 +53,8 @@ _PATTERNS = tuple(
 # What secrets are called, up to the end of the word with its dots. Short names must stand alone in it:
 # `DB_PASS` is one, `bypass` and `pass_count` are not.
 _KEY = re.compile(
-    r"""(?=[abcdekpst]) (?: (?: pass(?:w|phrase|code) | secret | credential | token
+    r"""(?=[abcdekpst]) (?: (?:api|access|secret|subscription|license)\ key(?!\w|[.\-]\w)
+      | (?: pass(?:w|phrase|code) | secret | credential | token
           | (?:api|access|account|private|shared|encryption|auth|keystore)[_.\-]?key
           | basic[_.\-]auth[_.\-]user[_.\-]info | sasl[_.\-]jaas[_.\-]config )
         \w*(?:[.\-]+\w+)*
@@ -67,6 +68,14 @@ _NO_SECRET = re.compile(
     r"""(?: [_.\-](?:counts?|type|length|size|total) | (?-i:(?<=[a-z])(?:Counts?|Type|Length|Size|Total))
       | tokenizer | \.java | \.scala )\Z""",
     _FLAGS,
+)
+
+# A call that sets one: `.password("…")`, `set_token("…")`, `withSecretKey("…")`, but neither `get_secret("name")`
+# nor `setTokensCol("name")`.
+_SETTER = re.compile(
+    r"""(?: .*\. | (?=_*(?:[Ss]et|[Ww]ith)) ) _* (?: (?:[Ss]et|[Ww]ith) (?: _ | (?=[A-Z]) ) \w*? )?
+      (?i: passw(?:or)?d | passphrase | pass | pwd | secret | token | (?:api|access|secret|account|private)_?key )\Z""",
+    re.VERBOSE,
 )
 
 # How the value follows its key. A quote may be escaped, in JSON inside of JSON; one inside of the value
@@ -92,9 +101,11 @@ _BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)
 _PARAMETER = r"[\w\-]{1,32}\s?=\s?(?:\\{0,3}\"[^\"\r\n]{0,1024}\"|(?!\\{0,3}\")[^\s,'\"]{1,1024})"
 _AUTHORIZATION = rf"""(?:\[\s?)? (?: {_SCHEME}\s+ | [a-z][\w\-]{{1,31}}[\ \t]{{1,4}}(?-i:(?![a-z]{{1,12}}[,;.:)]?(?:\s|\Z))) )
     (?: {_PARAMETER}(?:\s?,\s?{_PARAMETER})* | {_RUN} )"""
+_VALUE = rf"(?:{_QUOTE})?[\s,]{{1,16}}(?:{_QUOTE})?value(?:{_QUOTE})?\s*[=:]\s*"
 _MORE = re.compile(
     rf"(?P<before>\s*\+\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
 )  # "a" + "b"
+_NAMING = ("'", '"', "=", ":")
 _WORD = f"{ascii_letters}{digits}_.-"
 _VALUES = tuple(
     (lead, re.compile(pattern, _FLAGS))
@@ -120,6 +131,11 @@ _VALUES = tuple(
         ("", rf"(?P<before>{_EQUALS}){_BARE}(?P<after>)"),
         # <password>value</password>, <name>password</name><value>value</value>
         ("", r"(?P<before>(?:</name>\s*<value)?>)[^<]{1,256}(?P<after></)"),
+        # {"name": "key", "value": "value"}, name="key" value="value", Key=key, Value=value
+        ("name", rf"(?P<before>{_VALUE}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
+        ("name", rf"(?P<before>{_VALUE}){_BARE}(?P<after>)"),
+        # A call: set_key("value")
+        ("call", rf"(?P<before>(?=\(){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
         # --key value
         ("--", rf"(?P<before>\s+(?:{_QUOTE})?)(?!-){_BARE}(?P<after>)"),
         # Spark's lists of options: (key,value)
@@ -197,7 +213,12 @@ def _mask_named(text: str) -> str:
 def _find_value(text: str, key: re.Match[str]) -> re.Match[str] | None:
     near = text[max(0, key.start() - 64) : key.start()]
     outside = near.rstrip(_WORD)
-    leads = "", near[len(outside) :][:2], outside.rstrip()[-1:]
+    word, last = near[len(outside) :], outside.rstrip()[-1:]
+    leads = ["", word[:2], last]
+    if last in _NAMING:
+        leads.append("name")
+    if text.startswith("(", key.end()) and _SETTER.match(word + key[0]):
+        leads.append("call")
     tried = (value.match(text, key.end()) for lead, value in _VALUES if lead in leads)
     return next(filter(None, tried), None)
 
@@ -215,7 +236,11 @@ def mask_all(value: Any) -> Any:
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {mask_all(key): _mask_item(key, item) for key, item in value.items()}
+        named = _names_secret(value)
+        return {
+            mask_all(key): _mask_item(named if _is(key, "value") and named else key, item)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [mask_all(item) for item in value]
     return value
@@ -227,6 +252,16 @@ def _mask_item(key: Any, item: Any) -> Any:
         return [_mask_item(key, each) for each in item]
     plain = isinstance(item, (str, int, float)) and not isinstance(item, bool)
     return MASK if plain and isinstance(key, str) and _is_secret(key) else mask_all(item)
+
+
+def _names_secret(pair: dict[Any, Any]) -> str | None:
+    """The secret key whose value the dict holds under `value`: `{"name": "password", "value": …}`."""
+    names = (item for key, item in pair.items() if _is(key, "name", "key"))
+    return next((name for name in names if isinstance(name, str) and _is_secret(name)), None)
+
+
+def _is(key: Any, *names: str) -> bool:
+    return isinstance(key, str) and key.lower() in names
 
 
 def _is_secret(key: str) -> bool:
