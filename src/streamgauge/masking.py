@@ -20,45 +20,84 @@ _ENCODED = 3  # times that a text may have been percent-encoded
 
 _FLAGS = re.IGNORECASE | re.VERBOSE
 
+_QUOTE = r"\\{0,3}['\"]"  # it may be escaped, in JSON inside of JSON
+_COOKIE = r"[^\s;,'\"\]=]{1,128}(?:=(?:\\{0,3}\"(?![\s,}\]])[^\"\r\n;]{1,4096}\"|[^\s;,'\"\]\\]*))?"
 _ADDRESS = r"[a-z][a-z0-9+.\-]{0,24}://"
 _HOST = r"(?:[\w.\-]{1,255}|\[[\w:.%]{2,64}\])(?::\d+)?(?:[/?\#,;\s'\"\])}]|\Z)"
 _PART = r"[^\s/@'\"\]]{0,256}(?:['\"\]](?![\s,;.:&()}\]'\"\\>]|\Z)[^\s/@'\"\]]{0,256}){0,8}"
 _PORT = r"\d{2,5}[;?]"  # and no password: jdbc:sqlserver://host:1433;user=etl@host
 
 # Each pattern keeps the groups `before` and `after` and loses what is between them. A text is written
-# by others and may be made to be slow: whatever repeats is bounded, or can't fail afterwards.
+# by others and may be made to be slow: whatever repeats is bounded, or can't fail afterwards. What stands
+# first are words of which each match has one, in lower case: a text without them is not searched.
 _PATTERNS = tuple(
-    re.compile(pattern, _FLAGS)
-    for pattern in (
+    (words.split(), re.compile(pattern, _FLAGS))
+    for words, pattern in (
         # -----BEGIN PRIVATE KEY----- … -----END PRIVATE KEY-----
-        r"(?P<before>-----BEGIN\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----)(?s:.)*?(?P<after>-----END\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)",
+        (
+            "-----begin",
+            r"(?P<before>-----BEGIN\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----)(?s:.)*?(?P<after>-----END\ [A-Z ]{0,32}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)",
+        ),
         # scheme://user:password@ without a /: also with an @ in the user or the password, and with quotes or
         # brackets in the password that don't end the address
-        rf"(?P<before>\b{_ADDRESS}[^\s:/?\#'\"\[\]]{{0,128}}:)(?!{_PORT})(?:{_PART}@){{0,3}}{_PART}(?P<after>@)",
+        (
+            "://",
+            rf"(?P<before>\b{_ADDRESS}[^\s:/?\#'\"\[\]]{{0,128}}:)(?!{_PORT})(?:{_PART}@){{0,3}}{_PART}(?P<after>@)",
+        ),
         # scheme://user:password@host, also with an @ or a / in the password
-        rf"(?P<before>\b{_ADDRESS}[^\s:/?\#@'\"\[\]]{{0,128}}:)(?!//|{_PORT})(?=[^\s'\"\[\]]{{1,256}}@)(?:[^\s'\"\[\]@]{{0,256}}@){{0,3}}?[^\s'\"\[\]@]{{0,256}}(?P<after>@(?={_HOST}))",
+        (
+            "://",
+            rf"(?P<before>\b{_ADDRESS}[^\s:/?\#@'\"\[\]]{{0,128}}:)(?!//|{_PORT})(?=[^\s'\"\[\]]{{1,256}}@)(?:[^\s'\"\[\]@]{{0,256}}@){{0,3}}?[^\s'\"\[\]@]{{0,256}}(?P<after>@(?={_HOST}))",
+        ),
         # https://token@host
-        r"(?P<before>\bhttps?://)(?=[^\s:/?\#@'\"\[\]]{1,256}@)[^\s:/?\#@'\"\[\]]{1,256}(?P<after>@[\w\[${<%])",
+        (
+            "://",
+            r"(?P<before>\bhttps?://)(?=[^\s:/?\#@'\"\[\]]{1,256}@)[^\s:/?\#@'\"\[\]]{1,256}(?P<after>@[\w\[${<%])",
+        ),
         # jdbc:oracle:thin:user/password@host, "user"/"password"@host
-        r"(?P<before>\bjdbc:oracle:\w{1,16}:\"?[^\s/'\"]{1,128}\"?/)(?:\"[^\s\"]{1,256}\"|[^\s@'\"]{1,256})(?P<after>@)",
+        (
+            "jdbc:oracle:",
+            r"(?P<before>\bjdbc:oracle:\w{1,16}:\"?[^\s/'\"]{1,128}\"?/)(?:\"[^\s\"]{1,256}\"|[^\s@'\"]{1,256})(?P<after>@)",
+        ),
         # Authorization: Bearer …, Basic …
-        r"(?P<before>\b(?:bearer|basic|negotiate)\s+)(?!auth)[A-Za-z0-9+/=._~\-]{8,}(?P<after>)",
+        (
+            "bearer basic negotiate",
+            r"(?P<before>\b(?:bearer|basic|negotiate)\s+)(?!auth)[A-Za-z0-9+/=._~\-]{8,}(?P<after>)",
+        ),
         # X-Amz-Credential, X-Amz-Signature, X-Goog-Signature … in signed URLs
-        r"(?P<before>\bx-(?:amz|goog)-(?:credential|signature|security-token)=)[^\s&'\"]+(?P<after>)",
-        # Tokens that are known by their looks: AWS, GitHub, GitLab, Slack, Databricks, Google, JWT
-        r"(?P<before>)\b(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}|xox[abeoprs]-[\w\-]{8,}|dapi[0-9a-f]{28,}(?:-\d)?|AIza[\w\-]{30,}|ya29\.[\w\-.]{16,}|eyJ(?=[\w\-]{8,512}\.)[\w\-]+\.[\w\-]{6,}(?:\.[\w\-]*)?)(?P<after>)",
+        (
+            "x-amz- x-goog-",
+            r"(?P<before>\bx-(?:amz|goog)-(?:credential|signature|security-token)=)[^\s&'\"]+(?P<after>)",
+        ),
+        # Cookies, one or more in a line
+        (
+            "cookie",
+            rf"(?P<before>\bcookie2?(?:{_QUOTE})?\s?[:=]\s?(?:\[\s?)?(?:{_QUOTE})?)(?=[^\s;,'\"\]=]{{1,128}}=){_COOKIE}(?:;\s?{_COOKIE})*(?P<after>)",
+        ),
+        # Addresses that let whoever knows them write into a room: Slack, Discord, Teams
+        (
+            "hooks.slack.com /webhook",
+            r"(?P<before>\b(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|webhook\.office\.com/webhookb2)/)[^\s'\"<>()\[\]{},;\\]+(?P<after>)",
+        ),
+        # Tokens that are known by their looks: AWS, GitHub, GitLab, Slack, Databricks, Google, Stripe, OpenAI and
+        # Anthropic, SendGrid, npm, Vault, JWT
+        (
+            "akia asia aroa aida ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox dapi aiza ya29. k_live_ k_test_ sk- sg. npm_ hvs. eyj",
+            r"(?P<before>)\b(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}|xox[abeoprs]-[\w\-]{8,}|dapi[0-9a-f]{28,}(?:-\d)?|AIza[\w\-]{30,}|ya29\.[\w\-.]{16,}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|sk-(?:(?:proj|svcacct|admin|ant|or)-[\w\-]{24,}|[A-Za-z0-9]{32,})|(?-i:SG)\.[\w\-]{16,32}\.[\w\-]{20,64}|npm_[A-Za-z0-9]{30,}|hvs\.[\w\-]{24,}|eyJ(?=[\w\-]{8,512}\.)[\w\-]+\.[\w\-]{6,}(?:\.[\w\-]*)?)(?P<after>)",
+        ),
     )
 )
 
 # What secrets are called, up to the end of the word with its dots. Short names must stand alone in it:
 # `DB_PASS` is one, `bypass` and `pass_count` are not.
 _KEY = re.compile(
-    r"""(?=[abcdekpst]) (?: (?:api|access|secret|subscription|license)\ key(?!\w|[.\-]\w)
+    r"""(?=[abcdeklmpst][abcehinopruw]) (?: (?:api|access|secret|subscription|license)\ key(?!\w|[.\-]\w)
       | (?: pass(?:w|phrase|code) | secret | credential | token
-          | (?:api|access|account|private|shared|encryption|auth|keystore)[_.\-]?key
+          | (?:api|access|account|private|shared|encryption|auth|keystore|master|license|subscription|app)[_.\-]?key
           | basic[_.\-]auth[_.\-]user[_.\-]info | sasl[_.\-]jaas[_.\-]config )
         \w*(?:[.\-]+\w+)*
-      | (?: pwd | (?<=[_.\-])pass | (?-i:(?<=[a-z])Pass) | (?<!\w)(?:db)?pass(?!:\s)
+      | (?: pwd | (?<=[_.\-])pass | (?-i:(?<=[a-z])Pass) | (?<!\w)(?:db)?pass(?!:\s) | (?<=user)pass
+          | (?<![^\W_])pw | (?<=redis[._])auth | (?<!\w)auth(?=\s?=\s?\() | basic_?auth(?=\()
           | (?<!\w)(?:sig|signature|authorization) )
         (?!\w|[.\-]\w) )""",
     _FLAGS,
@@ -80,7 +119,6 @@ _SETTER = re.compile(
 
 # How the value follows its key. A quote may be escaped, in JSON inside of JSON; one inside of the value
 # then has more backslashes. A bare value goes on over a `,`, `)` or quote that doesn't end it.
-_QUOTE = r"\\{0,3}['\"]"
 _CALL = r"(?:[\w.]{0,64}[\[(]\s*)? [bfru]{0,2}"  # as in os.environ["…"], SecretStr(b"…")
 _OPEN = rf"""{_CALL} (?P<slash>\\{{0,3}}) (?P<mark>\"{{3}}|'{{3}}|\"|')"""
 _CLOSE = r"(?P=slash)(?P=mark)"
@@ -110,6 +148,11 @@ _WORD = f"{ascii_letters}{digits}_.-"
 _VALUES = tuple(
     (lead, re.compile(pattern, _FLAGS))
     for lead, pattern in (
+        # A user and the value: auth=("u", "value"), HTTPBasicAuth("u", "value")
+        (
+            "",
+            rf"(?P<before>(?:(?<=auth)(?:\s?=\s?)?|(?<=passwordcredentials)|(?<=awscredentials)|(?<=basiccredentials))\(\s*(?:{_QUOTE}[^'\"\r\n]{{0,128}}{_QUOTE}|[\w.]{{1,64}})\s*,\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
+        ),
         # key="value", "key": "value", ["key"] = "value", and SQL's PASSWORD 'value'
         (
             "",
@@ -143,11 +186,11 @@ _VALUES = tuple(
     )
 )
 
-# A cheap look that lets most text pass untouched: every pattern above needs one of these.
+# A cheap look that lets most text pass untouched: every pattern above needs one of these, in lower case.
 _SUSPECT = re.compile(
-    r"://|jdbc:|jaas|private|pass|pwd|secret|cred|token|key|sig|bearer|basic|negotiate|auth|x-amz|x-goog"
-    r"|AKIA|ASIA|AROA|AIDA|gh[pousr]_|github_pat|glpat|xox|dapi|ya29|AIza|eyJ",
-    re.IGNORECASE,
+    r"://|jdbc:|jaas|private|pass|pwd|pw|secret|cred|token|key|sig|bearer|basic|negotiate|auth|cookie|x-amz|x-goog"
+    r"|hooks\.slack|webhook|akia|asia|aroa|aida|gh[pousr]_|github_pat|glpat|xox|dapi|ya29|aiza|eyj|[rs]k_|sk-|sg\."
+    r"|npm_|hvs\."
 )
 # C1, lone surrogates, the two separators of lines, and all of Unicode's category Cf: the marks that
 # reorder or hide text.
@@ -189,10 +232,12 @@ def _mask_encoded(text: str) -> str:
 
 def _mask_plain(text: str) -> str:
     text = _CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text)
-    if not _SUSPECT.search(text):
+    folded = text.casefold()
+    if not _SUSPECT.search(folded):
         return text
-    for pattern in _PATTERNS:
-        text = pattern.sub(rf"\g<before>{MASK}\g<after>", text)
+    for words, pattern in _PATTERNS:
+        if any(word in folded for word in words):
+            text = pattern.sub(rf"\g<before>{MASK}\g<after>", text)
     return _mask_named(text)
 
 
