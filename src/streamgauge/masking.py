@@ -119,29 +119,33 @@ _SETTER = re.compile(
 
 # How the value follows its key. A quote may be escaped, in JSON inside of JSON; one inside of the value
 # then has more backslashes. A bare value goes on over a `,`, `)` or quote that doesn't end it.
-_CALL = r"(?:[\w.]{0,64}[\[(]\s*)? [bfru]{0,2}"  # as in os.environ["…"], SecretStr(b"…")
+_GAP, _BLANK = (
+    r"\s{0,64}",
+    r"\s{1,64}",
+)  # bounded: where two can share blanks, time grows by the square
+_CALL = rf"(?:[\w.]{{0,64}}[\[(]{_GAP})? [bfru]{{0,2}}"  # as in os.environ["…"], SecretStr(b"…")
 _OPEN = rf"""{_CALL} (?P<slash>\\{{0,3}}) (?P<mark>\"{{3}}|'{{3}}|\"|')"""
 _CLOSE = r"(?P=slash)(?P=mark)"
 _QUOTED = rf"(?: (?:(?P=slash)\\){{2}} | (?P=slash){{2}}\\(?P=mark) | (?!{_CLOSE}). )+"
-_TYPE = r"(?:str|bytes|string)(?:\s*\|\s*None)?\s*="
-_EQUALS = rf"(?:{_QUOTE}(?:\s*\])?)? \s* (?: :\s*{_TYPE} | => | -> | [=!:]= | =(?!>) | : ) \s*"
+_TYPE = rf"(?:str|bytes|string)(?:{_GAP}\|{_GAP}None)?{_GAP}="
+_EQUALS = rf"(?:{_QUOTE}(?:{_GAP}\])?)? {_GAP} (?: :{_GAP}{_TYPE} | => | -> | [=!:]= | =(?!>) | : ) {_GAP}"
 _SCHEME = r"(?:bearer|basic|negotiate|digest|token)"
 _RUN = rf"""(?: \{{[^{{}}:'\"\r\n]{{1,256}}\}}
-      | (?! \{{\s*(?:{_QUOTE}|\}}) | \[\s*(?:\d{{1,19}}\s*[,\]]|[{{\[\]]|{_QUOTE}) | [,;&)}}\]] | </ )
+      | (?! \{{{_GAP}(?:{_QUOTE}|\}}) | \[{_GAP}(?:\d{{1,19}}{_GAP}[,\]]|[{{\[\]]|{_QUOTE}) | [,;&)}}\]] | </ )
         (?: [^\s,;&)}}\]'\"<\\] | <(?!/) | \\(?!['\"])
           | [,;&] (?! \s | \Z | ['\"(\[{{\\] | [\w.\-]{{1,64}}\s{{0,8}}(?:=|:|->) )
           | [)}}\]'\"] (?! [\s,;.:&)}}\]'\"\\] | \Z )
         )+ )"""
-_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)?\s*{_CALL}{_QUOTE} )
-    (?:{_SCHEME}\s+)?{_RUN}"""
+_BARE = rf"""(?! (?:true|false|null|none) (?:[\s,;&)}}\]'\"]|\Z) | (?:{_TYPE}|=)?{_GAP}{_CALL}{_QUOTE} )
+    (?:{_SCHEME}{_BLANK})?{_RUN}"""
 # After a scheme of any name comes one word or a list, as in `Digest username="u", response="…"`. A short
 # plain word after a scheme that is not known is part of a sentence.
 _PARAMETER = r"[\w\-]{1,32}\s?=\s?(?:\\{0,3}\"[^\"\r\n]{0,1024}\"|(?!\\{0,3}\")[^\s,'\"]{1,1024})"
-_AUTHORIZATION = rf"""(?:\[\s?)? (?: {_SCHEME}\s+ | [a-z][\w\-]{{1,31}}[\ \t]{{1,4}}(?-i:(?![a-z]{{1,12}}[,;.:)]?(?:\s|\Z))) )
+_AUTHORIZATION = rf"""(?:\[\s?)? (?: {_SCHEME}{_BLANK} | [a-z][\w\-]{{1,31}}[\ \t]{{1,4}}(?-i:(?![a-z]{{1,12}}[,;.:)]?(?:\s|\Z))) )
     (?: {_PARAMETER}(?:\s?,\s?{_PARAMETER})* | {_RUN} )"""
-_VALUE = rf"(?:{_QUOTE})?[\s,]{{1,16}}(?:{_QUOTE})?value(?:{_QUOTE})?\s*[=:]\s*"
+_VALUE = rf"(?:{_QUOTE})?[\s,]{{1,16}}(?:{_QUOTE})?value(?:{_QUOTE})?{_GAP}[=:]{_GAP}"
 _MORE = re.compile(
-    rf"(?P<before>\s*\+\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
+    rf"(?P<before>{_GAP}\+{_GAP}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
 )  # "a" + "b"
 _NAMING = ("'", '"', "=", ":")
 _WORD = f"{ascii_letters}{digits}_.-"
@@ -151,17 +155,17 @@ _VALUES = tuple(
         # A user and the value: auth=("u", "value"), HTTPBasicAuth("u", "value")
         (
             "",
-            rf"(?P<before>(?:(?<=auth)(?:\s?=\s?)?|(?<=passwordcredentials)|(?<=awscredentials)|(?<=basiccredentials))\(\s*(?:{_QUOTE}[^'\"\r\n]{{0,128}}{_QUOTE}|[\w.]{{1,64}})\s*,\s*{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
+            rf"(?P<before>(?:(?<=auth)(?:\s?=\s?)?|(?<=passwordcredentials)|(?<=awscredentials)|(?<=basiccredentials))\({_GAP}(?:{_QUOTE}[^'\"\r\n]{{0,128}}{_QUOTE}|[\w.]{{1,64}}){_GAP},{_GAP}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
         ),
         # key="value", "key": "value", ["key"] = "value", and SQL's PASSWORD 'value'
         (
             "",
-            rf"(?P<before>(?:{_EQUALS}|(?<=password)\s+){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
+            rf"(?P<before>(?:{_EQUALS}|(?<=password){_BLANK}){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
         ),
         # ("key", "value"), but not the next key of {"name": "token", "type": …}
         (
             "",
-            rf"(?P<before>{_QUOTE}\s*,\s*{_OPEN}){_QUOTED}(?P<after>{_CLOSE}(?!\s*:)|(?=[\r\n])|\Z)",
+            rf"(?P<before>{_QUOTE}{_GAP},{_GAP}{_OPEN}){_QUOTED}(?P<after>{_CLOSE}(?!{_GAP}:)|(?=[\r\n])|\Z)",
         ),
         # A whole JAAS line
         (
@@ -173,16 +177,16 @@ _VALUES = tuple(
         # key=value, key: value, key -> value
         ("", rf"(?P<before>{_EQUALS}){_BARE}(?P<after>)"),
         # <password>value</password>, <name>password</name><value>value</value>
-        ("", r"(?P<before>(?:</name>\s*<value)?>)[^<]{1,256}(?P<after></)"),
+        ("", rf"(?P<before>(?:</name>{_GAP}<value)?>)[^<]{{1,256}}(?P<after></)"),
         # {"name": "key", "value": "value"}, name="key" value="value", Key=key, Value=value
         ("name", rf"(?P<before>{_VALUE}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
         ("name", rf"(?P<before>{_VALUE}){_BARE}(?P<after>)"),
         # A call: set_key("value")
         ("call", rf"(?P<before>(?=\(){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
         # --key value
-        ("--", rf"(?P<before>\s+(?:{_QUOTE})?)(?!-){_BARE}(?P<after>)"),
+        ("--", rf"(?P<before>{_BLANK}(?:{_QUOTE})?)(?!-){_BARE}(?P<after>)"),
         # Spark's lists of options: (key,value)
-        ("(", r"(?P<before>\s*,\s*)(?:[^)\r\n]|\)(?![\s,;.:)}\]'\"]|\Z))+(?P<after>)"),
+        ("(", rf"(?P<before>{_GAP},{_GAP})(?:[^)\r\n]|\)(?![\s,;.:)}}\]'\"]|\Z))+(?P<after>)"),
     )
 )
 
