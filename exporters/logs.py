@@ -5,6 +5,7 @@ The logger is our own; the user's logging and structlog configuration are neithe
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, MutableMapping
@@ -24,6 +25,8 @@ from .span_ids import Ids
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
 _EVERYDAY = frozenset({"running", "idle", "starting"})
+_RAW = frozenset({"stack", "exception"})  # what a console prints as it is, on lines of its own
+_LINE_BEGIN = re.compile(r"^(?!\t| {4}|\n|\Z)", re.MULTILINE)
 _BREAKS = dict.fromkeys(b"\t\n", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -54,15 +57,25 @@ def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringB
 
 def _mask(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Last but one in the chain: nothing secret and nothing that forges a line gets past here."""
-    return {
-        key: _mask_line(value) if isinstance(value, str) and "\n" not in value else mask_all(value)
-        for key, value in event.items()
-    }
+    return {key: _mask_field(key, value) for key, value in event.items()}
+
+
+def _mask_field(key: str, value: Any) -> Any:
+    if isinstance(value, str) and key in _RAW:
+        return _indent(mask(value))
+    if isinstance(value, str) and (key == "event" or "\n" not in value):
+        return _mask_line(value)
+    return mask_all(value)
 
 
 def _mask_line(text: str) -> str:
     """One line stays one line, also when a secret in it was encoded; no shorter than `mask` makes it."""
     return mask(text).translate(_BREAKS)
+
+
+def _indent(text: str) -> str:
+    """No line of it begins where a log line does."""
+    return _LINE_BEGIN.sub("    ", text)
 
 
 class Throttle:
@@ -170,7 +183,8 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
         logger.info("query stopped", **more)
         return
     first, _, rest = end.exception.partition("\n")
-    logger.error("query failed", error_class=end.error_class, error=first, stack=rest[:4000])
+    stack = _indent(rest[:4000])  # here too: a logger of the user's may be a console
+    logger.error("query failed", error_class=end.error_class, error=first, stack=stack)
 
 
 def _log_batch(logger: Any, event: Progress) -> None:

@@ -10,6 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry, push_to_gateway
 from stage import ROOT, Life, feed, page
 
+from streamgauge.masking import mask
+
 SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 ROW = "[CAST_INVALID_INPUT] The value 'Ada Lovelace' of the type STRING can't be cast to BIGINT"
 
@@ -48,6 +50,33 @@ def test_values_of_rows_in_exceptions_are_not_masked(agent):
     feed(served, life.started(), life.terminated(exception=ROW))
     assert "Ada Lovelace" in ask(served.address, "/live.json")[1]
     assert "Ada Lovelace" not in ask(served.address, "/metrics")[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x=hunter2", "?code=hunter2", "-u admin:hunter2", "-p hunter2", "password is hunter2"),
+        *("token hunter2", "password=my hunter2", "u:hunter2@host", "scott/hunter2@db"),
+        *(
+            '{"value":"hunter2","name":"password"}',
+            "password&#61;hunter2",
+            r"password\u003dhunter2",
+        ),
+    ],
+)
+def test_page_says_what_is_not_masked(text):
+    """A limit that is gone goes from the page too."""
+    assert f"`{text}`" in SECURITY
+    assert "hunter2" in mask(text)
+
+
+def test_metrics_page_has_the_ids_of_runs(agent):
+    """The page says so of `query_info`."""
+    served = agent(metrics_address="")
+    life = Life("orders")
+    feed(served, life.started())
+    (info,) = [dict(pairs) for name, pairs in page(served) if name == "streamgauge_query_info"]
+    assert (info["run_id"], info["query_id"]) == (life.run_id, life.query_id)
 
 
 def test_settings_that_become_labels_are_published_as_they_are(agent):

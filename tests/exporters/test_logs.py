@@ -66,18 +66,59 @@ def test_secrets_and_control_characters_dont_get_out(agent):
     assert not [line for line in _lines(stream) if line["event"] == "forged"]
 
 
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self):
+        return True
+
+
 def test_terminal_gets_text_that_cant_be_coloured_by_a_name():
     """On a terminal the line is for eyes; a name's escape codes are not obeyed."""
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     stream = Terminal()
     make_logger("info", stream).info("query started", query="a\x1b]0;owned\x07\nb")
     assert "owned" in stream.getvalue()
     assert "\x1b]0" not in stream.getvalue()
     assert stream.getvalue().count("\n") == 1
+
+
+FORGED = "2026-11-18T00:00:00Z [info     ] forged"
+
+
+def test_exception_forges_no_line_on_a_terminal(agent):
+    """The console prints a stack as it is: each of its lines stands back from where ours begin."""
+    stream = Terminal()
+    mine = agent(logger=make_logger("info", stream))
+    life = Life()
+    hidden = f"pass%2577ord=hunter2%250A{FORGED}"
+    exception = f"E: x\n{FORGED}\n\n{FORGED}\n\tat x\r{FORGED}\x85{FORGED}\u2028{FORGED}\n {FORGED}\n{hidden}"
+    feed(mine, life.started(), life.terminated(exception))
+    lines = stream.getvalue().splitlines()
+    assert sum("forged" in line for line in lines) > 3
+    assert not [line for line in lines if line.startswith(("2026-11-18", " 2026"))]
+    assert sum(line.startswith("\x1b[2m20") for line in lines) == 3  # started, failed, verdict
+
+
+def test_nothing_forges_a_line_on_a_terminal():
+    """Neither do an event of several lines, a stack of one, or the traceback of a failure of ours."""
+    stream = Terminal()
+    logger = make_logger("info", stream)
+    lines = f"a\n{FORGED}"
+    logger.info(lines, stack=FORGED, other=lines)
+    logger.error("failed", exc_info=ValueError(lines))
+    lines = stream.getvalue().splitlines()
+    assert sum("forged" in line for line in lines) >= 3
+    assert not [line for line in lines if line.startswith("2026-11-18")]
+
+
+def test_exception_forges_no_line_on_a_console_of_the_users(agent):
+    """It has no masking of ours in its chain; the exception was masked and set back before."""
+    stream = io.StringIO()
+    console = structlog.dev.ConsoleRenderer(colors=False)
+    theirs = structlog.wrap_logger(structlog.PrintLogger(stream), processors=[console])
+    life = Life()
+    feed(agent(logger=theirs), life.started(), life.terminated(f"E: x\n{FORGED}\n\tat x"))
+    assert f"\n    {FORGED}\n\tat x" in stream.getvalue()
 
 
 def test_users_logging_is_not_touched(agent):
