@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from streamgauge.masking import clean, mask
+from streamgauge.masking import LONGEST_TEXT, clean, mask
 
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
 from .kinds import sink_kind
@@ -342,11 +342,12 @@ def _to_sink(wire: _WireSink) -> Sink:
 
 def _describe(description: str) -> str:
     """A description that is the same in every run: no secrets, no identity hashes."""
-    return _describe_short(description[:2000])
+    # One more than `mask` takes: it must know that there was more, since the cut may fall into a secret.
+    return _describe_front(description[: LONGEST_TEXT + 1])
 
 
-@lru_cache(maxsize=512)
-def _describe_short(description: str) -> str:
+@lru_cache(maxsize=256)
+def _describe_front(description: str) -> str:
     # Mask first: what looks like a hash may be what makes a password known as one.
     return clean(_IDENTITY.sub("", mask(description)))
 

@@ -230,3 +230,11 @@ def test_deep_nesting_is_refused():
     """No event can exhaust the stack."""
     with pytest.raises(UndecodableEvent):
         decode('{"progress":' + "[" * 100_000)
+
+
+@pytest.mark.parametrize("length", [1_900, 16_300])
+def test_long_description_leaks_no_front_of_a_secret(length):
+    """Where a text is cut may be in the middle of what makes a password known as one."""
+    text = f"Source[token={'t' * length}, pg://etl:{'hunter2' * 20}@db/]"
+    event = decode(Life().progress(sources=[{"description": text, "numInputRows": 1}]))
+    assert "hunter2" not in event.sources[0].description
