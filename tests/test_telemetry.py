@@ -63,10 +63,12 @@ class Last(Exporter):
 
 
 class Stoppable:
-    """A context, as far as it can be stopped."""
+    """A context, as far as it can be stopped; `meanwhile` happens then."""
+
+    meanwhile = staticmethod(lambda: None)
 
     def stop(self):
-        pass
+        self.meanwhile()
 
 
 class Threads:
@@ -337,6 +339,19 @@ def test_run_whose_start_was_not_seen_moves_with_the_next_look(agent):
     mine.step(Item("look", Tick(at=0.0), 0.0))
     feed(mine, life.progress())
     assert _infos(mine) == {("second", "q")}
+
+
+def test_failure_that_only_the_stop_brought_about_is_none(agent):
+    """Spark sends a Terminated event with whatever broke first, now and then; a failure before the stop is one."""
+    mine, context = agent(), Stoppable()
+    mine.watch(context, "shop", app_id="app-1")
+    failed, broken = Life("failed"), Life("broken")
+    feed(mine, failed.started(), broken.started(), failed.terminated("E: x"))
+    context.meanwhile = lambda: feed(mine, broken.terminated("NullPointerException: null"))
+    context.stop()
+    ends = {query.label: query.end.outcome for query in mine.queries.values()}
+    assert ends == {"failed": "failed", "broken": "unknown"}
+    assert value(page(mine), "query_terminations_total", query="broken", outcome="unknown") == 1
 
 
 def test_name_that_comes_late_reaches_the_discovery_file_and_the_pages(agent, tmp_path):

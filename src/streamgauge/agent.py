@@ -133,6 +133,7 @@ class Agent(Guarded):
         self._following = Following(
             self._watchdog,
             flush=self.flush,
+            breaking=self._break_all,
             lose_all=self.lose_all,
             name=self._name_once,
             made=self._session_made,
@@ -314,6 +315,10 @@ class Agent(Guarded):
             atexit.unregister(self._exit)
             atexit.register(self._exit)
         self._watchdog.wake()
+
+    def _break_all(self) -> None:
+        """A stop is about to break the runs that live; those that failed before have been told of."""
+        self._worker.broken = frozenset(q.run_id for q in self.queries.values() if q.live)
 
     def _forget_application(self) -> None:
         self.bus, self.listeners = None, []

@@ -19,6 +19,7 @@ class Following:
         watchdog: Watchdog,
         *,
         flush: Callable[[], object],
+        breaking: Callable[[], None],
         lose_all: Callable[[str], None],
         name: Callable[[str | None], None],
         made: Callable[[], None],
@@ -26,6 +27,7 @@ class Following:
     ) -> None:
         self._watchdog = watchdog
         self._flush = flush
+        self._breaking = breaking  # told when what lives is about to be broken by a stop
         self._lose_all = lose_all
         self._name = name
         self._made = made  # told of each new Connect session
@@ -43,7 +45,7 @@ class Following:
             stopped()
             self._lose_all("the Spark application was stopped")
 
-        self._hook(context, before, after)
+        self._hook(context, before, after, self._breaking)
 
     def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
         """Look at a Connect session from now on, and at the one that takes its place."""
@@ -74,10 +76,17 @@ class Following:
         if not driver.leave(session):
             self._lose_all("the application stopped its Connect session")
 
-    def _hook(self, stoppable: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
+    def _hook(
+        self,
+        stoppable: Any,
+        before: Callable[[], None],
+        after: Callable[[], None],
+        flushed: Callable[[], None] = lambda: None,
+    ) -> None:
         def flush() -> None:
             before()
             self._flush()
+            flushed()
 
         self._attempt(
             "bridge",

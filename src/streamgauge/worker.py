@@ -13,7 +13,7 @@ from typing import Any
 
 from .exporters import Exporter
 from .listener.decoder import UndecodableEvent, decode
-from .listener.events import Event, Idle, Started, kind_of
+from .listener.events import Event, Idle, Started, Terminated, kind_of
 from .listener.fleet import Fleet
 from .listener.inbox import FAILURE, GONE, LOOK, MARK, Inbox, Item
 from .listener.looks import BacklogLook, CheckpointLook, Details, Gone, Sighting, Tick, Unseen
@@ -58,6 +58,7 @@ class Worker:
         self._missed: dict[str, int] = {}
         self._told_the_end: set[int] = set()  # exporters that were closed
         self._verdicts: dict[str, Verdict] = {}
+        self.broken: frozenset[str] = frozenset()  # runs that the end of their application breaks
         self.seen_at = clock()
         self._thread = threading.Thread(target=self._run, name="streamgauge-worker", daemon=True)
 
@@ -123,6 +124,9 @@ class Worker:
         except UndecodableEvent as error:
             self._fail("decoder", error)
             return
+        if isinstance(event, Terminated) and event.exception and event.run_id in self.broken:
+            self._stats.count("events", "terminated")
+            return  # not a failure of its own; that it is over is told with the application's end
         query = self._fleet.handle(event, item.at)
         if query is None:
             self._skip(event)

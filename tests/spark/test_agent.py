@@ -1,7 +1,6 @@
 """The agent on a real Spark: right numbers, right verdicts, and what no event tells."""
 
 import json
-import re
 import threading
 import time
 
@@ -327,14 +326,10 @@ def test_slow_spark_stop_fails_no_healthy_query():
         commits(query, 2)
         spark.stop()
         (query,) = listener._agent.queries.values()
-        told = listener.stats.of("events").get("terminated")
-        print("end", "as Spark told it" if told else query.end.outcome, flush=True)
+        print("end", query.end.outcome, flush=True)
         """
     )
-    # In one of eighty stops a Terminated event comes, with whatever broke first.
-    assert re.search("end (unknown|as Spark told it)", done.stdout), (
-        done.stdout + done.stderr[-3000:]
-    )
+    assert "end unknown" in done.stdout, done.stdout + done.stderr[-3000:]
 
 
 def test_bus_drops_are_counted():
