@@ -435,10 +435,13 @@ class Agent(Guarded):
 
     def _name(self, app_name: str | None) -> None:
         app = self.config.app or (clean(app_name) if app_name else None)
-        if not app or app == self.prometheus.app:
+        if not app:
             return
+        self._logs.app = self._live.app = app
+        if app == self.prometheus.app:
+            return
+        self.prometheus.app = app
         self._elsewhere = {query.label for query in self.queries.values()}
-        self.prometheus.app = self._logs.app = self._live.app = app
         if self.server:  # a Connect client's name is known later than its port
             self._try("server", partial(self.server.name, app))
 
