@@ -92,6 +92,10 @@ class OwnPipeline:
     def end_open(self, run_id: str, end: int) -> None:
         """Nothing is ever left open."""
 
+    def introduce(self, attributes: Mapping[str, str]) -> None:
+        """Have the spans from now on come from this resource; each reads it once."""
+        self._resource = make_resource(attributes)
+
     def close(self) -> None:
         """Send what is left, within a second."""
         deadline = time.monotonic() + _CLOSE_SECONDS

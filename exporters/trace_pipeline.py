@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -53,6 +53,9 @@ class Pipeline(Protocol):
 
     def end_open(self, run_id: str, end: int) -> None:
         """End what was begun of a run and will not be written."""
+
+    def introduce(self, attributes: Mapping[str, str]) -> None:
+        """Have the spans from now on come from this resource, where that is ours to say."""
 
     def close(self) -> None:
         """Send what is left, within a second."""

@@ -6,7 +6,7 @@ Spans are made in the worker's thread when all is known of them; Spark's threads
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 from opentelemetry.trace import SpanContext
@@ -95,6 +95,15 @@ class TraceExporter(Exporter):
             if self._made is None:
                 self._made = self._make_pipeline()
             return self._made
+
+    def introduce(self, attributes: Mapping[str, str]) -> None:
+        """Have the spans from now on come from another application. Any thread.
+
+        A pipeline that is not made yet asks by itself. A file takes the resource of the first span it gets
+        in one go: spans of both applications that wait together, for 5 s at most, bear the old one.
+        """
+        if self._made is not None:
+            self._made.introduce(attributes)
 
     # ---- what others ask (worker's thread) -------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 
 from opentelemetry.context import Context
@@ -85,6 +86,9 @@ class UsersPipeline:
         with self._lock:
             for key in [key for key in self._open if key[0] == run_id]:
                 self._open.pop(key).end(end)
+
+    def introduce(self, attributes: Mapping[str, str]) -> None:
+        """Nothing: the resource is the user's, as the provider is."""
 
     def close(self) -> None:
         """The provider is the user's to close."""

@@ -37,7 +37,7 @@ from .listener.verdict import BLIND_SECONDS
 from .listener.watchdog import Driver, Watchdog
 from .masking import clean
 from .timers import make_timers
-from .tracing import introduce, make_trace_exporter
+from .tracing import make_trace_exporter
 from .version import __version__
 from .worker import Worker
 
@@ -293,7 +293,7 @@ class Agent(Guarded):
         self._resource = resource
         self._name(app_name)
         if self.traces is not None:
-            introduce(self.traces, self._describe())
+            self.traces.introduce(self._describe())
 
     def _move(self, query: Query) -> None:
         """Begin the series of a query that goes on in another application anew. The worker.

@@ -53,20 +53,6 @@ def make_trace_exporter(
     return TraceExporter(make)
 
 
-def introduce(exporter: TraceExporter, attributes: Mapping[str, str]) -> None:
-    """Have the spans from now on come from this resource: another application. Any thread.
-
-    A pipeline that is not made yet asks by itself; a provider of the user's has a resource of the
-    user's. A file takes the resource of the first span it gets in one go: those of both applications
-    that wait together (5 s at most, less than a new context takes) bear the old one.
-    """
-    from .exporters.own_pipeline import OwnPipeline, make_resource  # noqa: PLC0415 - takes 100 ms
-
-    made = exporter._made  # noqa: SLF001 - our own class; asking for `pipeline` would make it
-    if isinstance(made, OwnPipeline):
-        made._resource = make_resource(attributes)  # noqa: SLF001 - each span reads it once
-
-
 def _use(provider: Any, count: Callable[[str, int], None]) -> Pipeline:
     from .exporters.users_pipeline import UsersPipeline  # noqa: PLC0415
 
