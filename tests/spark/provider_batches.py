@@ -54,9 +54,13 @@ def dedupe(rows):
 
 
 def run_batches(
-    spark, listen, folder, settings, *, plan=count, by_two=False, mode="update", pad=0, after=None
-):
-    """The values of each metric, and the length of each batch; `after` is called between two of them."""
+    spark, listen, folder, settings, *,
+    plan=count, by_two=False, mode="update", pad=0, after=None, enough=lambda _: True,
+):  # fmt: skip
+    """The values of each metric, and the length of each batch; `after` is called between two of them.
+
+    Then there are more batches, three times as many at most, until their values are `enough`.
+    """
     source, checkpoint = folder / "in", folder / "ck"
     source.mkdir()
     batches = Batches()
@@ -71,7 +75,9 @@ def run_batches(
         rows = stream.option("maxFilesPerTrigger", 1).json(str(source))
         writer = plan(rows).writeStream.format("noop").outputMode(mode).queryName("kinds")
         query = writer.option("checkpointLocation", str(checkpoint)).start()
-        for n in range(BATCHES if after else 0):
+        for n in range(3 * BATCHES if after else 0):
+            if n >= BATCHES and n % 2 == 0 and enough(_by_name(batches.custom)):
+                break
             _write(source, n, by_two, pad)
             wait_for(lambda n=n: len(batches.custom) > n, 60, what=f"batch {n}")
             after(n, checkpoint)
@@ -81,12 +87,12 @@ def run_batches(
     finally:
         for key in settings:
             spark.conf.unset(key)
-    names = {name for custom in batches.custom for name in custom}
-    values = {
-        name: [custom.get(name, 0.0) for custom in batches.custom[:BATCHES]]
-        for name in sorted(names)
-    }
-    return values, batches.seconds[:BATCHES]
+    return _by_name(batches.custom), batches.seconds
+
+
+def _by_name(customs):
+    names = {name for custom in customs for name in custom}
+    return {name: [custom.get(name, 0.0) for custom in customs] for name in sorted(names)}
 
 
 def _write(source, n, by_two, pad):
