@@ -65,6 +65,7 @@ def run_batches(
     source.mkdir()
     batches = Batches()
     listen(exporters=[batches])
+    _end_maintenance(spark)
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
@@ -88,6 +89,12 @@ def run_batches(
         for key in settings:
             spark.conf.unset(key)
     return _by_name(batches.custom), batches.seconds
+
+
+def _end_maintenance(spark):
+    """The first store of a JVM says how often all are looked after: here once an hour, after other tests."""
+    state = spark._jvm.org.apache.spark.sql.execution.streaming.state
+    getattr(getattr(state, "StateStore$"), "MODULE$").stop()
 
 
 def _by_name(customs):
