@@ -55,7 +55,7 @@ def dedupe(rows):
 
 def run_batches(
     spark, listen, folder, settings, *,
-    plan=count, by_two=False, mode="update", pad=0, after=None, enough=lambda _: True,
+    plan=count, by_two=False, mode="update", pad=0, after=None, enough=lambda _: True, own_pace=False,
 ):  # fmt: skip
     """The values of each metric, and the length of each batch; `after` is called between two of them.
 
@@ -65,7 +65,8 @@ def run_batches(
     source.mkdir()
     batches = Batches()
     listen(exporters=[batches])
-    _end_maintenance(spark)
+    if own_pace:
+        _end_maintenance(spark)
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
@@ -92,7 +93,7 @@ def run_batches(
 
 
 def _end_maintenance(spark):
-    """The first store of a JVM says how often all are looked after: here once an hour, after other tests."""
+    """Have it begin anew: the first store of a JVM, maybe another test's, says how often all are looked after."""
     state = spark._jvm.org.apache.spark.sql.execution.streaming.state
     getattr(getattr(state, "StateStore$"), "MODULE$").stop()
 

@@ -141,6 +141,7 @@ CASES = {
         "rocksdbChangeLogWriterCommitLatencyMs",
         "rocksdbLoadLatencyMs",
         *SNAPSHOT,
+        own_pace=True,
         after=await_snapshot,
         enough=lambda values: is_repeated(find_repeated(values)),
     ),
