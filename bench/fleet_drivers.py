@@ -21,7 +21,7 @@ from stage import Life, QuietDriver, recorded
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 from streamgauge.listener.inbox import Item
-from streamgauge.listener.looks import CheckpointLook, Details, Sighting, Tick
+from streamgauge.model.observations import CheckpointLook, Details, Sighting, Tick
 
 TRIGGER = 10.0
 # One driver's mix; a Kafka source as `Life` writes it, where no recording is named.

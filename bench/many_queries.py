@@ -11,7 +11,7 @@ from one_query import Stock
 
 from streamgauge import TelemetryListener
 from streamgauge.exporters import Exporter
-from streamgauge.listener.events import Progress
+from streamgauge.model.events import Progress
 
 QUERIES, SECONDS = 12, 45
 

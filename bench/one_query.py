@@ -18,7 +18,7 @@ from harness import build_session, commits
 from pyspark.sql.streaming import StreamingQueryListener
 
 from streamgauge import TelemetryListener
-from streamgauge.listener.bridge import Bridge, wrap
+from streamgauge.listener.classic.bridge import Bridge, wrap
 
 PAIRS, PAIR_SECONDS = 36, 2.4  # of batches, with and without
 # On the bus: an application each, since its timer keeps a sample of a thousand times, and the longer it has been

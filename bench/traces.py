@@ -26,8 +26,8 @@ from pathlib import Path
 from figures import MEMORY, ROOT, report
 
 from streamgauge.exporters import Exporter
-from streamgauge.exporters.traces import PHASES
-from streamgauge.listener.events import Progress
+from streamgauge.exporters.traces.exporter import PHASES
+from streamgauge.model.events import Progress
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12

@@ -4,6 +4,8 @@ Stands alone: no Spark, no JVM, nothing is ever written. `read_checkpoint` gives
 `make_report`, `forecast`, `make_plan`, `preflight`, `lint` and `diff` answer questions about it.
 """
 
+from streamgauge.model.checkpoint_names import NamesSummary, look_at_names
+
 from .checkpoint import Checkpoint, read_checkpoint
 from .describe import describe
 from .description import Description, dump_description, load_description
@@ -12,7 +14,6 @@ from .errors import CannotLookError, CheckpointError
 from .evidence import build_evidence, render_evidence
 from .forecast import Forecast, forecast
 from .lint import RULES, lint
-from .names import NamesSummary, look_at_names
 from .plan import make_plan
 from .preflight import Preflight, preflight, preflight_query
 from .report import Report, make_report

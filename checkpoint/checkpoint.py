@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.model.checkpoint_names import batch_id
+
 from .errors import CheckpointError, MissingFileError
 from .logs import (
     BadFileError,
     Commit,
     Flaw,
     Offsets,
-    batch_id,
     parse_commit,
     parse_metadata,
     parse_offsets,

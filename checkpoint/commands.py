@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.masking import mask
+from streamgauge.model.sinks import SINKS
 
 from .checkpoint import read_checkpoint
 from .description import load_description
@@ -28,7 +29,6 @@ from .report import make_report
 from .restart import Restart
 from .running import fetch, sink_of
 from .sink_log import read_sink_batches
-from .sinks import SINKS
 from .verdict import SAFE, UNKNOWN
 from .wording import mask_lines, to_json
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from streamgauge.model.sinks import SINKS, Sink, find_sink
+
 from . import failures
 from .checkpoint import PARTITIONS
 from .failures import Failure
 from .lines import DEFAULTS, PINNED, at_least
 from .restart import Restart
-from .sinks import SINKS, Sink, find_sink
 from .source_checks import log_offset
 from .sources import MOST_PATHS, SourceRange, measure_range, read_paths
 from .start import Start, find_start

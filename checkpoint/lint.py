@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from streamgauge.model.checkpoint_names import look_at_names
+
 from .checksums import find_edited
-from .names import look_at_names
 from .state_checks import foreign_schema_paths
 
 if TYPE_CHECKING:

@@ -71,16 +71,6 @@ class Commit(msgspec.Struct, frozen=True):
     sinks: dict[str, Any] | None = None
 
 
-def batch_id(name: str) -> int | None:
-    """The batch a file name stands for; Spark takes any name that parses as a Java long."""
-    if name.isascii() and name.isdigit() and len(name) < 19:
-        return int(name)
-    if re.fullmatch(r"[+-]?\d{1,19}", name, re.ASCII) is None:
-        return None
-    number = int(name)
-    return number if -(2**63) <= number < 2**63 else None
-
-
 def parse_metadata(data: bytes) -> str:
     """The query id in `metadata`."""
     text = _text(data)

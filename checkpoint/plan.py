@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from streamgauge.model.sinks import find_sink
+
 from .forecast import Forecast, forecast
 from .restart import Restart
-from .sinks import find_sink
 from .source_checks import log_offset
 from .sources import decode_offset, read_paths, recognise
 from .verdict import DUPLICATES, FAILS, LOSS, SAFE, UNKNOWN

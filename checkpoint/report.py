@@ -10,13 +10,7 @@ import msgspec
 from .errors import CheckpointError
 from .history import BatchReport, make_history, make_timeline
 from .lines import writer_line
-from .sources import (
-    SourceRange,
-    decode_offset,
-    measure_range,
-    parse_initial_offsets,
-    recognise,
-)
+from .sources import SourceRange, decode_offset, measure_range, parse_initial_offsets, recognise
 from .state_files import StoreFiles
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .logs import batch_id
+from streamgauge.model.checkpoint_names import batch_id
+
 from .store import as_store
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from streamgauge.model.checkpoint_names import batch_id
+
 from .errors import CheckpointError
-from .logs import BadFileError, Flaw, batch_id, parse_version
+from .logs import BadFileError, Flaw, parse_version
 
 if TYPE_CHECKING:
     from .store import Store

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from streamgauge.model.checkpoint_names import batch_id
+
 from .errors import CheckpointError
-from .logs import BadFileError, batch_id
+from .logs import BadFileError
 from .state_files import StoreFiles, parse_name
 from .state_schema import OperatorInfo, StateSchema, parse_operator, parse_schema
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from streamgauge.model.sinks import Sink
+
     from .restart import Restart
-    from .sinks import Sink
     from .start import Start
     from .state_checks import StateNeed
 

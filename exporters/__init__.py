@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamgauge.listener.events import Event
-from streamgauge.listener.query import Query
-from streamgauge.listener.verdict import Verdict
+from streamgauge.model.events import Event
+from streamgauge.model.query import Query
+from streamgauge.model.verdict import Verdict
 
 
 class Exporter:

@@ -14,13 +14,13 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from streamgauge.listener.events import Event, Progress, Started, Terminated
-from streamgauge.listener.query import End, Query
-from streamgauge.listener.verdict import Verdict
 from streamgauge.masking import mask, mask_all
+from streamgauge.model.events import Event, Progress, Started, Terminated
+from streamgauge.model.query import End, Query
+from streamgauge.model.verdict import Verdict
 
 from . import Exporter
-from .span_ids import Ids
+from .traces.ids import Ids
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from .driver import ApplicationStopped
+from streamgauge.model.observations import Details, Gone, Sighting, Tick, Unseen
+from streamgauge.model.query import Query
+
+from .classic.driver import ApplicationStopped
 from .inbox import GONE, LOOK, Inbox, Item
-from .looks import Details, Gone, Sighting, Tick, Unseen
-from .query import Query
 
 _NEW = 1000
 _PATIENCE = 60.0  # for one round; a call into the JVM takes milliseconds

@@ -17,8 +17,8 @@ from pathlib import Path
 from rich.console import Console
 
 from streamgauge import demo, demo_table
-from streamgauge.listener.query import Query
-from streamgauge.listener.verdict import judge
+from streamgauge.model.query import Query
+from streamgauge.model.verdict import judge
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 ADDRESS = "127.0.0.1:9487"

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from streamgauge.config import Config
-from streamgauge.exporters.reference import write_markdown
-from streamgauge.exporters.span_attributes import TABLE
+from streamgauge.exporters.metrics.reference import write_markdown
+from streamgauge.exporters.traces.attributes import TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 

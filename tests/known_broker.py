@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 
 from stage import Life
 
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.fleet import Fleet
-from streamgauge.listener.sources.look import SourceLook
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.sources.look import SourceLook
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.events import kind_of
 from streamgauge.listener.inbox import Item
-from streamgauge.listener.looks import Tick
+from streamgauge.model.decoder import decode
+from streamgauge.model.events import kind_of
+from streamgauge.model.observations import Tick
 
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "tests" / "data" / "events"

@@ -1,7 +1,7 @@
 """What `streamgauge lag` makes of a checkpoint's and a broker's word, and how it tells it."""
 
 from streamgauge.lag import Lag, measure, render
-from streamgauge.listener.sources.look import SourceLook
+from streamgauge.model.sources.look import SourceLook
 
 LOOK = SourceLook(
     kind="kafka",

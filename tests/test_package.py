@@ -11,12 +11,12 @@ from stage import ROOT
 UV = Path(sys.executable).with_name("uv")
 SHIPPED = (
     "cli.py",
-    "exporters/live.html",
-    "exporters/prometheus.py",
+    "exporters/http/live.html",
+    "exporters/metrics/collector.py",
     "grafana/alerts/rules/streamgauge.prometheusrule.yml",
     "grafana/alerts/rules/streamgauge.rules.yml",
     "grafana/dashboards/files/provisioning/datasources/streamgauge-tempo.yml",
-    "listener/bridge.py",
+    "listener/classic/bridge.py",
     "py.typed",
 )
 GENERIC = ("listener", "exporters", "checkpoint", "grafana", "tests", "bench", "docker", "scripts")

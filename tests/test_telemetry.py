@@ -10,10 +10,10 @@ from stage import Life, feed, page, value, wait_for
 
 from streamgauge import Config, ConfigError, TelemetryListener
 from streamgauge.exporters import Exporter
-from streamgauge.exporters.pushgateway import PushgatewayExporter
-from streamgauge.listener.bridge import Bridge
+from streamgauge.exporters.metrics.pushgateway import PushgatewayExporter
+from streamgauge.listener.classic.bridge import Bridge
 from streamgauge.listener.inbox import Inbox, Item
-from streamgauge.listener.looks import Tick
+from streamgauge.model.observations import Tick
 
 QUIET = {"metrics_address": "", "log_level": "off"}
 IDLE = SimpleNamespace(id="q", runId="r", timestamp="2026-11-16T00:00:00.000Z")

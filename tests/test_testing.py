@@ -7,8 +7,8 @@ from stage import EVENTS, Life
 
 from streamgauge import ConfigError
 from streamgauge.exporters import Exporter
-from streamgauge.listener.decoder import UndecodableEvent
-from streamgauge.listener.events import Progress, Started
+from streamgauge.model.decoder import UndecodableEvent
+from streamgauge.model.events import Progress, Started
 from streamgauge.testing import InMemoryExporter, Player
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.exporters.metrics import METRICS, PREFIX
+from streamgauge.exporters.metrics.table import METRICS, PREFIX
 from streamgauge.grafana.alerts.catalogue import recordings
 from streamgauge.grafana.alerts.knobs import Settings
 

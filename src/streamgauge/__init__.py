@@ -14,9 +14,10 @@ from .config import Config, ConfigError, QueryConfig
 from .version import __version__
 
 if TYPE_CHECKING:
+    from streamgauge.checkpoint import describe
+    from streamgauge.checkpoint import preflight_query as preflight
+
     from .attachment import attach, detach
-    from .checkpoint import describe
-    from .checkpoint import preflight_query as preflight
     from .foreach import batch_span
     from .telemetry import TelemetryListener
 

@@ -17,32 +17,33 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
+from streamgauge.exporters import Exporter
+from streamgauge.exporters.http.live import LiveExporter
+from streamgauge.exporters.http.server import MetricsServer
+from streamgauge.exporters.logs import LogExporter, make_logger
+from streamgauge.exporters.metrics.collector import PrometheusExporter
+from streamgauge.exporters.metrics.pushgateway import PushgatewayExporter
+from streamgauge.exporters.recorder import FlightRecorder
+from streamgauge.listener.classic.driver import ClassicDriver
+from streamgauge.listener.inbox import MARK, Inbox, Item
+from streamgauge.listener.watchdog import Driver, Watchdog
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import Tick
+from streamgauge.model.query import Query
+from streamgauge.model.verdict import BLIND_SECONDS
+
 from .config import Config, fill_owners, load_config
-from .ending import TermGuard
-from .exporters import Exporter
-from .exporters.live import LiveExporter
-from .exporters.logs import LogExporter, make_logger
-from .exporters.prometheus import PrometheusExporter
-from .exporters.pushgateway import PushgatewayExporter
-from .exporters.recorder import FlightRecorder
-from .exporters.server import MetricsServer
-from .following import Following
-from .guarded import Guarded
-from .listener.driver import ClassicDriver
-from .listener.fleet import Fleet
-from .listener.inbox import MARK, Inbox, Item
-from .listener.looks import Tick
-from .listener.query import Query
-from .listener.verdict import BLIND_SECONDS
-from .listener.watchdog import Driver, Watchdog
+from .error_guard import Guarded
+from .lifecycle import Following
 from .masking import clean
+from .sigterm import TermGuard
 from .timers import make_timers
 from .tracing import make_trace_exporter
 from .version import __version__
 from .worker import Worker
 
 if TYPE_CHECKING:
-    from .exporters.traces import TraceExporter
+    from streamgauge.exporters.traces.exporter import TraceExporter
 
 # Exit may take two seconds longer than without us, and the server's end is in it.
 _EXIT_SECONDS = 1.6

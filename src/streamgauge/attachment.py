@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .config import Config
-from .listener.application import (
+from streamgauge.listener.classic.application import (
     active_context,
     listen_everywhere,
     stop_listening_everywhere,
     unhook_stop,
 )
+
+from .config import Config
 from .telemetry import TelemetryListener, is_connect
 
 _lock = threading.RLock()

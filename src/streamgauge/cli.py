@@ -13,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from streamgauge.checkpoint import commands as checkpoint_commands
+from streamgauge.exporters.metrics.table import METRICS
+from streamgauge.grafana import kubernetes
+from streamgauge.grafana.alerts import commands as rules_commands
+from streamgauge.grafana.dashboards import commands as dashboards_commands
+
 from . import demo, evidence, lag
-from .checkpoint import commands as checkpoint_commands
-from .exporters.metrics import METRICS
-from .grafana import kubernetes
-from .grafana.alerts import commands as rules_commands
-from .grafana.dashboards import commands as dashboards_commands
 from .masking import mask
 from .version import __version__
 

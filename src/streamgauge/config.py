@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from .grafana.alerts.knobs import PER_QUERY
+from streamgauge.grafana.alerts.knobs import PER_QUERY
+
 from .masking import MASK, clean, mask, mask_all
 
 PREFIX = "STREAMGAUGE_"

@@ -19,10 +19,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from streamgauge.model.query import Query
+from streamgauge.model.verdict import judge
+
 from . import demo_table
 from .agent import Agent
-from .listener.query import Query
-from .listener.verdict import judge
 
 _HANG_AT = 30.0  # seconds after every query has found its pace
 _HANG_AT_MOST = 240.0

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .listener.query import Query
-from .listener.verdict import Verdict, judge
+from streamgauge.model.query import Query
+from streamgauge.model.verdict import Verdict, judge
 
 _COLOURS = {
     "running": "green",

@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import CheckpointError, forecast, make_report, read_checkpoint
-from .checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
-from .checkpoint.running import fetch
-from .exporters.recorder import open_private
+from streamgauge.checkpoint import CheckpointError, forecast, make_report, read_checkpoint
+from streamgauge.checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
+from streamgauge.checkpoint.running import fetch
+from streamgauge.exporters.recorder import open_private
+
 from .masking import mask
 
 _LONGEST = 64 * 1024 * 1024

@@ -12,11 +12,12 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from .checkpoint import CheckpointError, make_report, read_checkpoint
-from .checkpoint.wording import mask_lines, say_age, to_json
-from .grafana.alerts.knobs import Settings
-from .listener.kafka_broker import BrokerError, KafkaBroker
-from .listener.sources.look import Positions, SourceLook
+from streamgauge.checkpoint import CheckpointError, make_report, read_checkpoint
+from streamgauge.checkpoint.wording import mask_lines, say_age, to_json
+from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.listener.kafka.broker import BrokerError, KafkaBroker
+from streamgauge.model.sources.look import Positions, SourceLook
+
 from .masking import mask
 
 _COLUMNS = ("topic", "partition", "committed", "earliest", "latest", "behind", "headroom", "lost")

@@ -8,15 +8,16 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from streamgauge.exporters.logs import make_logger
+from streamgauge.listener.classic.application import active_context
+from streamgauge.listener.classic.bridge import Bridge, text_of, wrap, wrap_nothing
+from streamgauge.listener.connect.client import keep_off
+from streamgauge.listener.connect.patches import let_exit
+from streamgauge.listener.inbox import Item
+from streamgauge.model.stats import Stats
+
 from .agent import Agent
 from .config import Config, ConfigError, load_config
-from .exporters.logs import make_logger
-from .listener.application import active_context
-from .listener.bridge import Bridge, text_of, wrap, wrap_nothing
-from .listener.client import keep_off
-from .listener.inbox import Item
-from .listener.manners import let_exit
-from .listener.stats import Stats
 
 __all__ = ["TelemetryListener"]
 

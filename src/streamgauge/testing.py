@@ -12,15 +12,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from streamgauge.exporters import Exporter
+from streamgauge.listener.inbox import Item
+from streamgauge.model.decoder import decode
+from streamgauge.model.events import Event, Idle, Progress, Started, kind_of
+from streamgauge.model.observations import Tick
+from streamgauge.model.query import Query
+from streamgauge.model.verdict import Verdict, judge
+
 from .agent import Agent
 from .config import make_config
-from .exporters import Exporter
-from .listener.decoder import decode
-from .listener.events import Event, Idle, Progress, Started, kind_of
-from .listener.inbox import Item
-from .listener.looks import Tick
-from .listener.query import Query
-from .listener.verdict import Verdict, judge
 
 __all__ = ["InMemoryExporter", "Player"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from streamgauge.listener.classic.checkpoint_poller import CheckpointWatch
+from streamgauge.listener.inbox import Inbox
+from streamgauge.listener.kafka.broker import KafkaBroker
+from streamgauge.listener.kafka.probe import KafkaProbe
+from streamgauge.model.query import Query
+
 from .config import Config, is_properties_file
-from .listener.checkpoint_watch import CheckpointWatch
-from .listener.inbox import Inbox
-from .listener.kafka_broker import KafkaBroker
-from .listener.kafka_probe import KafkaProbe
-from .listener.query import Query
 
 
 class Timer(Protocol):

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.exporters.traces.target import choose_targets, find_exporter
+from streamgauge.model.stats import Stats
+
 from .config import Config
-from .exporters.trace_target import choose_targets, find_exporter
-from .listener.stats import Stats
 
 if TYPE_CHECKING:
-    from .exporters.trace_pipeline import Pipeline
-    from .exporters.traces import TraceExporter
+    from streamgauge.exporters.traces.exporter import TraceExporter
+    from streamgauge.exporters.traces.pipeline import Pipeline
 
 LOST = frozenset({"failed", "dropped"})
 
@@ -34,7 +35,7 @@ def make_trace_exporter(
     targets = choose_targets(config.traces)
     if provider is None and not targets:
         return None
-    from .exporters.traces import TraceExporter  # noqa: PLC0415 - takes 100 ms
+    from streamgauge.exporters.traces.exporter import TraceExporter  # noqa: PLC0415 - takes 100 ms
 
     def count(outcome: str, spans: int) -> None:
         stats.count("spans", outcome, by=spans)
@@ -46,7 +47,7 @@ def make_trace_exporter(
     makers = [find_exporter(target) for target in targets]
 
     def make() -> Pipeline:
-        from .exporters.own_pipeline import make_own  # noqa: PLC0415
+        from streamgauge.exporters.traces.own_pipeline import make_own  # noqa: PLC0415
 
         return make_own(makers, describe(), count, complain, keep_seconds=config.trace_keep_seconds)
 
@@ -54,6 +55,6 @@ def make_trace_exporter(
 
 
 def _use(provider: Any, count: Callable[[str, int], None]) -> Pipeline:
-    from .exporters.users_pipeline import UsersPipeline  # noqa: PLC0415
+    from streamgauge.exporters.traces.users_pipeline import UsersPipeline  # noqa: PLC0415
 
     return UsersPipeline(provider, count)

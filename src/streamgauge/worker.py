@@ -11,16 +11,24 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .exporters import Exporter
-from .listener.decoder import UndecodableEvent, decode
-from .listener.events import Event, Idle, Started, Terminated, kind_of
-from .listener.fleet import Fleet
-from .listener.inbox import FAILURE, GONE, LOOK, MARK, Inbox, Item
-from .listener.looks import BacklogLook, CheckpointLook, Details, Gone, Sighting, Tick, Unseen
-from .listener.query import Query
-from .listener.sources.look import SourceLook
-from .listener.stats import Stats
-from .listener.verdict import Verdict, judge
+from streamgauge.exporters import Exporter
+from streamgauge.listener.inbox import FAILURE, GONE, LOOK, MARK, Inbox, Item
+from streamgauge.model.decoder import UndecodableEvent, decode
+from streamgauge.model.events import Event, Idle, Started, Terminated, kind_of
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import (
+    BacklogLook,
+    CheckpointLook,
+    Details,
+    Gone,
+    Sighting,
+    Tick,
+    Unseen,
+)
+from streamgauge.model.query import Query
+from streamgauge.model.sources.look import SourceLook
+from streamgauge.model.stats import Stats
+from streamgauge.model.verdict import Verdict, judge
 
 _BEAT = 1.0
 

@@ -14,7 +14,7 @@ from promtool import ROOT, RULES, program, promtool
 from rule_scenarios import SCENARIOS
 from theatre import Stage
 
-from streamgauge.exporters.metrics import METRICS
+from streamgauge.exporters.metrics.table import METRICS
 from streamgauge.grafana.alerts import documents
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
 from streamgauge.grafana.alerts.check import CONDITIONAL

@@ -19,13 +19,13 @@ from streamgauge.grafana.alerts.check import CONDITIONAL
 from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export, disabled_names, needed_series, rule_groups
 from streamgauge.grafana.alerts.yamltext import dump
-from streamgauge.listener.looks import Sighting
+from streamgauge.model.observations import Sighting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from streamgauge.listener.query import Query
+    from streamgauge.model.query import Query
 
 EVENTS = ROOT / "tests" / "data" / "events" / "4.3.0"
 FAST = Settings({}, 1 / 60)

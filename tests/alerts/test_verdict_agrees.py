@@ -12,13 +12,13 @@ from promtool import RuleTest, rules_of, run
 from rule_worlds import HOUR, MINUTE, notation
 
 from streamgauge.config import make_config
-from streamgauge.exporters.prometheus import PrometheusExporter
+from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.grafana.alerts.knobs import Settings
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.fleet import Fleet
-from streamgauge.listener.looks import Details, Sighting, Tasks
-from streamgauge.listener.stats import Stats
-from streamgauge.listener.verdict import RESTART_WINDOW, RESTARTS
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import Details, Sighting, Tasks
+from streamgauge.model.stats import Stats
+from streamgauge.model.verdict import RESTART_WINDOW, RESTARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 from forecast_bases import bases
 from forecast_cases import cases
 
-from streamgauge.checkpoint.sinks import SINKS
+from streamgauge.model.sinks import SINKS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "restarts.md").read_text()
 

@@ -12,9 +12,9 @@ from streamgauge.checkpoint.forecast import forecast
 from streamgauge.checkpoint.lines import LINES, parse_line, writer_line
 from streamgauge.checkpoint.render import render_forecast
 from streamgauge.checkpoint.restart import Restart
-from streamgauge.checkpoint.sinks import SINKS, find_sink
 from streamgauge.checkpoint.state_files import StoreFiles, trace_chain
 from streamgauge.checkpoint.store import MemoryStore
+from streamgauge.model.sinks import SINKS, find_sink
 
 
 def foresee(files, **circumstances):

@@ -11,7 +11,6 @@ from streamgauge.checkpoint.checkpoint import read_checkpoint
 from streamgauge.checkpoint.logs import (
     BadFileError,
     Flaw,
-    batch_id,
     parse_commit,
     parse_metadata,
     parse_offsets,
@@ -27,6 +26,7 @@ from streamgauge.checkpoint.sources import (
 from streamgauge.checkpoint.state_files import parse_name
 from streamgauge.checkpoint.state_schema import parse_operator, parse_schema, type_name
 from streamgauge.checkpoint.store import MemoryStore
+from streamgauge.model.checkpoint_names import batch_id
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -22,7 +22,6 @@ from streamgauge.checkpoint.description import (
 from streamgauge.checkpoint.diff import diff
 from streamgauge.checkpoint.errors import CannotLookError
 from streamgauge.checkpoint.lint import RULES, lint, lint_location
-from streamgauge.checkpoint.names import look_at_names
 from streamgauge.checkpoint.places import is_inside
 from streamgauge.checkpoint.plan import GOALS, make_plan
 from streamgauge.checkpoint.preflight import preflight
@@ -35,6 +34,7 @@ from streamgauge.checkpoint.render_remedies import (
 from streamgauge.checkpoint.report import make_report
 from streamgauge.checkpoint.restart import Restart
 from streamgauge.checkpoint.store import MemoryStore
+from streamgauge.model.checkpoint_names import look_at_names
 
 
 def kafka(commits=3, root="s3://lake/orders"):

@@ -17,7 +17,7 @@ from collectors import jaeger
 from stage import ROOT
 from standalone import standalone
 
-from streamgauge.exporters import span_ids
+from streamgauge.exporters.traces import ids as span_ids
 
 P = "spark.streaming."
 OPERATOR = "0-dedupe"

@@ -14,7 +14,7 @@ from promql_tree import RATE_INTERVAL, labels_of, parse, selectors, walk
 from stage import ROOT
 from theatre import Stage
 
-from streamgauge.exporters.metrics import METRICS
+from streamgauge.exporters.metrics.table import METRICS
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, alert_names, recordings
 from streamgauge.grafana.alerts.knobs import KNOBS
 from streamgauge.grafana.dashboards import documents

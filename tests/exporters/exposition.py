@@ -4,11 +4,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from stage import page
 
 from streamgauge.config import make_config
-from streamgauge.exporters.prometheus import PrometheusExporter
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.fleet import Fleet
-from streamgauge.listener.looks import Sighting
-from streamgauge.listener.stats import Stats
+from streamgauge.exporters.metrics.collector import PrometheusExporter
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import Sighting
+from streamgauge.model.stats import Stats
 
 NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
 

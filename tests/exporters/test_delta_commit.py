@@ -6,8 +6,8 @@ import json
 
 from stage import Life
 
-from streamgauge.exporters.delta_commit import DeltaCommits
-from streamgauge.listener.decoder import decode
+from streamgauge.exporters.traces.delta_commit import DeltaCommits
+from streamgauge.model.decoder import decode
 
 
 class Table:
@@ -62,7 +62,7 @@ def test_table_that_hangs_is_asked_once(tmp_path, monkeypatch):
     import threading
     import time
 
-    from streamgauge.exporters import delta_commit
+    from streamgauge.exporters.traces import delta_commit
 
     life, commits, asked, over = Life(), DeltaCommits(), [], threading.Event()
 

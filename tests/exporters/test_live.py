@@ -41,7 +41,7 @@ def test_state_of_which_a_part_is_unknown_is_not_summed(agent):
 
 def test_page_needs_no_other_host():
     """One file: nothing is loaded from anywhere else."""
-    from streamgauge.exporters.live import page
+    from streamgauge.exporters.http.live import page
 
     text = page().decode()
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", text)

@@ -8,10 +8,10 @@ import time
 import structlog
 from stage import Life, feed
 
-from streamgauge.exporters import span_ids
 from streamgauge.exporters.logs import Throttle, make_logger
+from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.listener.inbox import Item
-from streamgauge.listener.looks import Gone
+from streamgauge.model.observations import Gone
 
 
 def _lines(stream):

@@ -15,10 +15,10 @@ from stage import EVENTS, Life, QuietDriver, page, program, recorded, value
 
 from streamgauge.agent import Agent
 from streamgauge.config import Config, make_config
-from streamgauge.exporters.live import LiveExporter
-from streamgauge.exporters.metrics import METRICS
-from streamgauge.listener.decoder import UndecodableEvent, decode
+from streamgauge.exporters.http.live import LiveExporter
+from streamgauge.exporters.metrics.table import METRICS
 from streamgauge.listener.inbox import Item
+from streamgauge.model.decoder import UndecodableEvent, decode
 
 
 def test_budget_refuses_counts_and_breaks_nothing():

@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 from stage import Life, feed, page, value, wait_for
 
 from streamgauge.config import QueryConfig
-from streamgauge.listener.looks import CheckpointLook, Details
+from streamgauge.model.observations import CheckpointLook, Details
 
 
 def test_batches_become_series():

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from stage import Life, feed, program, wait_for
 
 from streamgauge.config import ConfigError, make_config
-from streamgauge.exporters.server import MetricsServer
+from streamgauge.exporters.http.server import MetricsServer
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_client_that_says_nothing_holds_up_nobody(serve, authority):
 
 def test_clients_that_drip_are_cut(serve, monkeypatch):
     """A byte before each timeout holds a place until the deadline, and no longer."""
-    monkeypatch.setattr("streamgauge.exporters.server._PATIENCE", 3.0)
+    monkeypatch.setattr("streamgauge.exporters.http.server._PATIENCE", 3.0)
     server = serve()
     slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
     done = threading.Event()
@@ -269,7 +269,7 @@ def test_clients_that_drip_are_cut(serve, monkeypatch):
 
 def test_client_that_does_not_read_writes_nothing_into_the_log(serve, monkeypatch, capfd):
     """Its place is free again after the deadline, and standard error stays clean."""
-    monkeypatch.setattr("streamgauge.exporters.server._PATIENCE", 2.0)
+    monkeypatch.setattr("streamgauge.exporters.http.server._PATIENCE", 2.0)
     server = serve(live=lambda: bytes(50_000_000))
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET /live.json HTTP/1.0\r\n\r\n")

@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from stage import Life, feed, page, value, wait_for
 
 from streamgauge.config import make_config
-from streamgauge.exporters.prometheus import PrometheusExporter
-from streamgauge.listener.decoder import decode
+from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.listener.inbox import Item
-from streamgauge.listener.looks import BacklogLook
-from streamgauge.listener.sources.look import SourceLook
-from streamgauge.listener.sources.waiting import Waiting
-from streamgauge.listener.stats import Stats
+from streamgauge.model.decoder import decode
+from streamgauge.model.observations import BacklogLook
+from streamgauge.model.sources.look import SourceLook
+from streamgauge.model.sources.waiting import Waiting
+from streamgauge.model.stats import Stats
 
 KEYS = [(f"t{t}", str(p)) for t in range(3) for p in range(8)]
 

@@ -30,8 +30,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from streamgauge import TelemetryListener
 from streamgauge.exporters import Exporter
-from streamgauge.listener import driver as agent_driver
-from streamgauge.listener import fleet, verdict
+from streamgauge.listener.classic import driver as agent_driver
+from streamgauge.model import fleet, verdict
 
 SCHEMA = "id long, key string, at timestamp"
 TASK = 0.5  # seconds that a slow task takes

@@ -17,7 +17,7 @@ from broker import Broker
 from stage import ROOT, free_port, page, value, wait_for
 
 from streamgauge.checkpoint import make_report, read_checkpoint
-from streamgauge.listener.kafka_broker import KafkaBroker
+from streamgauge.listener.kafka.broker import KafkaBroker
 
 
 @dataclass

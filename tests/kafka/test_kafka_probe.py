@@ -12,7 +12,7 @@ from broker import Clock
 from stage import ROOT, Life, feed, free_port, page, value, wait_for
 
 from streamgauge.exporters.logs import make_logger
-from streamgauge.listener.kafka_probe import ages
+from streamgauge.listener.kafka.probe import ages
 
 SOURCE = "0-kafka"
 

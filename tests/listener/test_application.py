@@ -3,8 +3,8 @@
 import pytest
 from pyspark import SparkContext
 
-from streamgauge.listener.application import active_context, hook_stop, unhook_stop
-from streamgauge.listener.driver import ApplicationStopped, ClassicDriver
+from streamgauge.listener.classic.application import active_context, hook_stop, unhook_stop
+from streamgauge.listener.classic.driver import ApplicationStopped, ClassicDriver
 
 
 class Context:

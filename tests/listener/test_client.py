@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamgauge.listener.client import NETWORK_CUT, SERVER_GONE, SESSION_DEAD, classify
-from streamgauge.listener.fleet import Fleet
-from streamgauge.listener.looks import Sighting, Unseen
-from streamgauge.listener.manners import DaemonPool
-from streamgauge.listener.verdict import judge
+from streamgauge.listener.connect.client import NETWORK_CUT, SERVER_GONE, SESSION_DEAD, classify
+from streamgauge.listener.connect.patches import DaemonPool
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import Sighting, Unseen
+from streamgauge.model.verdict import judge
 
 
 class RpcError(Exception):
@@ -45,7 +45,7 @@ def test_causes_are_told_apart(error, cause):
 def _started():
     from stage import Life
 
-    from streamgauge.listener.decoder import decode
+    from streamgauge.model.decoder import decode
 
     fleet, life = Fleet(), Life()
     fleet.handle(decode(life.started()), 100.0)

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from stage import Life
 
-from streamgauge.listener import driver
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.driver import BatchJobs, ClassicDriver
-from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.classic import driver
+from streamgauge.listener.classic.driver import BatchJobs, ClassicDriver
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
 
 
 class Option:

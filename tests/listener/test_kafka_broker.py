@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.config import ConfigError, make_config
-from streamgauge.listener.kafka_broker import BrokerError, KafkaBroker, read_properties
+from streamgauge.listener.kafka.broker import BrokerError, KafkaBroker, read_properties
 
 
 def test_properties_are_read(tmp_path):

@@ -4,12 +4,12 @@ import threading
 
 from stage import Life, QuietDriver, wait_for
 
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.driver import ApplicationStopped
-from streamgauge.listener.fleet import Fleet
+from streamgauge.listener.classic.driver import ApplicationStopped
 from streamgauge.listener.inbox import Inbox
-from streamgauge.listener.looks import Details, Gone, Sighting
 from streamgauge.listener.watchdog import Watchdog
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import Details, Gone, Sighting
 
 
 class Driver(QuietDriver):

@@ -15,8 +15,8 @@ from harness import commits
 from stage import wait_for
 
 from streamgauge.exporters import Exporter
-from streamgauge.exporters.providers import BATCH, CUMULATIVE, LEVEL
-from streamgauge.listener.events import Progress
+from streamgauge.exporters.metrics.providers import BATCH, CUMULATIVE, LEVEL
+from streamgauge.model.events import Progress
 
 BATCHES = 12
 VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])

@@ -7,7 +7,7 @@ import pytest
 from harness import commits
 from stage import page, value, wait_for
 
-from streamgauge.listener import bridge
+from streamgauge.listener.classic import bridge
 
 
 def _start(rows, name, sink="noop", **options):

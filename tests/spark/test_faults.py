@@ -130,7 +130,7 @@ def test_full_inbox_and_blocked_worker(listen, rows, monkeypatch):
 @pytest.mark.parametrize("text", ["not json", '{"progress":{}}', '{"progress":' + "[" * 5000])
 def test_undecodable_event(listen, rows, monkeypatch, text):
     """A Spark that speaks another language costs numbers, not batches."""
-    from streamgauge.listener import bridge
+    from streamgauge.listener.classic import bridge
     from streamgauge.listener.inbox import Item
 
     def garble(self, kind, _):

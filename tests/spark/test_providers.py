@@ -20,7 +20,7 @@ from provider_batches import (
 )
 from stage import wait_for
 
-from streamgauge.exporters.providers import NEVER_MEASURED, PROVIDER_METRICS
+from streamgauge.exporters.metrics.providers import NEVER_MEASURED, PROVIDER_METRICS
 
 SNAPSHOT = frozenset(
     {

@@ -11,7 +11,7 @@ from theatre import users_provider
 
 from streamgauge import batch_span
 from streamgauge.agent import Agent
-from streamgauge.exporters import span_ids
+from streamgauge.exporters.traces import ids as span_ids
 
 
 class FakeFrame:

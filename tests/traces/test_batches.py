@@ -8,11 +8,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 from stage import EVENTS, recorded
 from theatre import T0, Stage
 
-from streamgauge.exporters import span_ids
-from streamgauge.exporters.span_attributes import LONGEST_OFFSET, TABLE
-from streamgauge.exporters.traces import PHASES
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.events import Progress
+from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.exporters.traces.attributes import LONGEST_OFFSET, TABLE
+from streamgauge.exporters.traces.exporter import PHASES
+from streamgauge.model.decoder import decode
+from streamgauge.model.events import Progress
 
 P = "spark.streaming."
 

@@ -6,8 +6,8 @@ import sys
 from stage import ROOT
 from theatre import Stage
 
-from streamgauge.exporters.span_attributes import TABLE
-from streamgauge.listener.looks import Tasks
+from streamgauge.exporters.traces.attributes import TABLE
+from streamgauge.model.observations import Tasks
 
 PAGE = ROOT / "docs" / "traces.md"
 

@@ -7,9 +7,9 @@ from collectors import jaeger
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_spark import batches_of, run_job
 
-from streamgauge.exporters import span_ids
-from streamgauge.exporters.traces import PHASES
-from streamgauge.listener.decoder import decode
+from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.exporters.traces.exporter import PHASES
+from streamgauge.model.decoder import decode
 
 P = "spark.streaming."
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -12,7 +12,7 @@ from collectors import free_port, store
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from stage import ROOT, Life, feed, page, value, wait_for
 
-from streamgauge.exporters.outbox import Outbox
+from streamgauge.exporters.traces.outbox import Outbox
 
 
 class Slow(SpanExporter):

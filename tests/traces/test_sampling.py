@@ -4,8 +4,8 @@ import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from theatre import Stage
 
-from streamgauge.exporters import span_ids
-from streamgauge.exporters.sampling import KeepSampler
+from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.exporters.traces.sampling import KeepSampler
 
 REPLAY = {"addBatch": 400, "getBatch": 1, "queryPlanning": 3, "commitOffsets": 2}
 

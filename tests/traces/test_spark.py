@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.exporters import span_ids
-from streamgauge.exporters.traces import PHASES
-from streamgauge.listener.decoder import decode
+from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.exporters.traces.exporter import PHASES
+from streamgauge.model.decoder import decode
 
 P = "spark.streaming."
 

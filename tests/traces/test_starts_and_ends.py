@@ -8,10 +8,10 @@ from opentelemetry.trace import StatusCode
 from stage import recorded
 from theatre import T0, Stage
 
-from streamgauge.exporters import span_ids
-from streamgauge.exporters.failed_batch import Planned, read_planned
-from streamgauge.exporters.traces import TraceExporter
-from streamgauge.listener.looks import Tasks
+from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.exporters.traces.exporter import TraceExporter
+from streamgauge.exporters.traces.failed_batch import Planned, read_planned
+from streamgauge.model.observations import Tasks
 
 P = "spark.streaming."
 RUN = json.loads(recorded("4.3.0", "query-terminated-task-error"))["exception"]

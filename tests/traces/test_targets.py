@@ -8,7 +8,7 @@ import pytest
 from stage import ROOT, Life, feed, page, value
 
 from streamgauge.config import ConfigError, make_config
-from streamgauge.exporters.trace_target import TargetError, choose_targets, find_exporter
+from streamgauge.exporters.traces.target import TargetError, choose_targets, find_exporter
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -43,7 +43,7 @@ def test_wrong_setting_names_the_allowed_ones():
 
 def test_missing_package_is_named_with_its_extra(monkeypatch):
     """The install command, not a traceback."""
-    monkeypatch.setattr("streamgauge.exporters.trace_target.find_spec", lambda _: None)
+    monkeypatch.setattr("streamgauge.exporters.traces.target.find_spec", lambda _: None)
     with pytest.raises(TargetError, match=r"pip install 'streamgauge\[otlp\]'"):
         find_exporter("otlp", {})
     with pytest.raises(TargetError, match=r"pip install 'streamgauge\[otlp-grpc\]'"):

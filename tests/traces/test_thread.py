@@ -5,7 +5,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from stage import Life, feed
 
-from streamgauge.exporters import span_ids
+from streamgauge.exporters.traces import ids as span_ids
 
 
 def _exemplars(agent):

@@ -9,7 +9,7 @@ from theatre import Stage, users_provider
 
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
-from streamgauge.exporters import span_ids
+from streamgauge.exporters.traces import ids as span_ids
 
 P = "spark.streaming."
 

@@ -10,13 +10,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life
 
-from streamgauge.exporters.failed_batch import Planned
-from streamgauge.exporters.own_pipeline import make_own
-from streamgauge.exporters.traces import TraceExporter
-from streamgauge.exporters.users_pipeline import UsersPipeline
-from streamgauge.listener.decoder import decode
-from streamgauge.listener.fleet import Fleet
-from streamgauge.listener.looks import CheckpointLook, Details, Gone, Sighting
+from streamgauge.exporters.traces.exporter import TraceExporter
+from streamgauge.exporters.traces.failed_batch import Planned
+from streamgauge.exporters.traces.own_pipeline import make_own
+from streamgauge.exporters.traces.users_pipeline import UsersPipeline
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.observations import CheckpointLook, Details, Gone, Sighting
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
 

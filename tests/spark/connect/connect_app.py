@@ -96,7 +96,7 @@ class App:
     def reason(self, query):
         """The verdict in words."""
         code = (
-            "from streamgauge.listener.verdict import judge; "
+            "from streamgauge.model.verdict import judge; "
             "print([judge(q, time.time()).reason for q in listener._agent.queries.values() "
             f"if q.label == {query!r}][0])"
         )

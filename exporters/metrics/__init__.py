@@ -1,0 +1,1 @@
+"""Prometheus metrics: one table, one page per query, one collector."""

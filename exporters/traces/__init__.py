@@ -1,0 +1,1 @@
+"""OpenTelemetry traces: one per batch and one per start."""

@@ -1,0 +1,1 @@
+"""Classic Spark, through Py4J: the bridge, the driver, the application, its files."""

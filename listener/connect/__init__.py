@@ -1,0 +1,1 @@
+"""Spark Connect: the client, the driver, and the patches that PySpark needs."""

@@ -1,0 +1,1 @@
+"""Kafka itself: what the brokers say of the topics that queries read."""
