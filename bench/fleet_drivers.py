@@ -21,7 +21,12 @@ from stage import Life, QuietDriver, recorded
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 from streamgauge.listener.inbox import Item
-from streamgauge.model.observations import CheckpointLook, Details, Sighting, Tick
+from streamgauge.model.observations import (
+    ApplicationStatus,
+    CheckpointNames,
+    QueryStatus,
+    RunDetails,
+)
 
 TRIGGER = 10.0
 # One driver's mix; a Kafka source as `Life` writes it, where no recording is named.
@@ -38,10 +43,10 @@ class Driver(QuietDriver):
     """Sees what a classic driver sees of a query that waits for its next trigger."""
 
     def tick(self):
-        return Tick(at=time.time(), spark_version="4.3.0", bus_dropped=0)
+        return ApplicationStatus(at=time.time(), spark_version="4.3.0", bus_dropped=0)
 
     def details(self, query_id, run_id):
-        return Details(
+        return RunDetails(
             query_id=query_id,
             run_id=run_id,
             app_id="app-20261116000000-0000",
@@ -55,7 +60,7 @@ class Driver(QuietDriver):
         )
 
     def sight(self, query):
-        return Sighting(
+        return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,
             at=time.time(),
@@ -68,7 +73,7 @@ class Driver(QuietDriver):
     def checkpoint(self, query, *, size):
         last = query.committed.batch_id if query.committed else 0
         ids = tuple(range(max(0, last - 99), last + 1))
-        return CheckpointLook(
+        return CheckpointNames(
             query_id=query.query_id,
             run_id=query.run_id,
             at=time.time(),

@@ -1,9 +1,10 @@
-"""What goes out: Prometheus metrics, OpenTelemetry traces, structured logs."""
+"""What goes out: Prometheus metrics, OpenTelemetry traces, structured logs, the HTTP server."""
 
 from __future__ import annotations
 
-from streamgauge.model.events import Event
+from streamgauge.model.events import Event, Idle, Progress, Started, Terminated
 from streamgauge.model.query import Query
+from streamgauge.model.update import Update
 from streamgauge.model.verdict import Verdict
 
 
@@ -11,11 +12,24 @@ class Exporter:
     """Something that tells others what happened.
 
     All methods run in the agent's one worker thread, never on Spark's. They may raise: that is
-    counted under `name` and logged, and the other exporters still get the event. They must not wait for anything
-    that may not come. Subclasses override what they need.
+    counted under `name` and logged, and the other exporters still get the update. They must not wait
+    for anything that may not come. Override `export` to get every update whole, or only those of the
+    other methods that are of interest.
     """
 
     name: str
+
+    def export(self, update: Update) -> None:
+        """Take one update; unless overridden, call the methods below that fit it."""
+        if update.forgotten:
+            self.forget(update.query)
+            return
+        if isinstance(update.cause, Started | Progress | Idle | Terminated):
+            self.handle(update.cause, update.query)
+        else:
+            self.observe(update.query)
+        if update.changes_state:
+            self.change(update.query, update.previous, update.verdict)
 
     def handle(self, event: Event, query: Query) -> None:
         """Tell of an event; `query` is what is known with this event taken in."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from streamgauge.model.observations import Details, Gone, Sighting, Tick, Unseen
+from streamgauge.model.observations import ApplicationStatus, Gone, QueryStatus, RunDetails, Unseen
 from streamgauge.model.query import Query
 
 from .classic.driver import ApplicationStopped
@@ -26,13 +26,13 @@ _PATIENCE = 60.0  # for one round; a call into the JVM takes milliseconds
 class Driver(Protocol):
     """What the watchdog can ask; the classic driver, a Connect client, or a test's own."""
 
-    def tick(self) -> Tick:
+    def tick(self) -> ApplicationStatus:
         """The application as a whole; raises `ApplicationStopped`."""
 
-    def details(self, query_id: str, run_id: str) -> Details | None:
+    def details(self, query_id: str, run_id: str) -> RunDetails | None:
         """How a run is configured."""
 
-    def sight(self, query: Query) -> Sighting | Unseen | Gone | None:
+    def sight(self, query: Query) -> QueryStatus | Unseen | Gone | None:
         """One live query now."""
 
     def forget(self, run_ids: set[str]) -> None:
@@ -184,6 +184,6 @@ class Watchdog:
                     Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
                 )
 
-    def _put(self, look: Tick | Details | Sighting | Unseen | Gone) -> None:
+    def _put(self, look: ApplicationStatus | RunDetails | QueryStatus | Unseen | Gone) -> None:
         kind = GONE if isinstance(look, Gone) else LOOK
         self._inbox.put(Item(kind, look, self._clock()))

@@ -9,7 +9,7 @@ from stage import Life
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.sources.look import SourceLook
+from streamgauge.model.sources.broker_offsets import BrokerOffsets
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
 
@@ -99,7 +99,7 @@ class Reader:
             "retention": {},
             "at": at,
         }
-        self.fleet.witness(SourceLook(**{**found, **changes}))
+        self.fleet.witness(BrokerOffsets(**{**found, **changes}))
 
     def _tell(self, text: str, now: float) -> None:
         self.fleet.handle(decode(text), now)

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import kind_of
-from streamgauge.model.observations import Tick
+from streamgauge.model.observations import ApplicationStatus
 
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "tests" / "data" / "events"
@@ -115,7 +115,7 @@ class QuietDriver:
     """A driver that sees nothing: for tests of what needs no Spark."""
 
     def tick(self):
-        return Tick(at=0.0)
+        return ApplicationStatus(at=0.0)
 
     def details(self, query_id, run_id):
         return None

@@ -1,9 +1,9 @@
 """What `streamgauge lag` makes of a checkpoint's and a broker's word, and how it tells it."""
 
 from streamgauge.lag import Lag, measure, render
-from streamgauge.model.sources.look import SourceLook
+from streamgauge.model.sources.broker_offsets import BrokerOffsets
 
-LOOK = SourceLook(
+LOOK = BrokerOffsets(
     kind="kafka",
     topics=frozenset({"a", "gone"}),
     earliest={("a", "0"): 0, ("a", "1"): 40, ("a", "2"): 0, ("a", "10"): 2},

@@ -13,7 +13,7 @@ from streamgauge.exporters import Exporter
 from streamgauge.exporters.metrics.pushgateway import PushgatewayExporter
 from streamgauge.listener.classic.bridge import Bridge
 from streamgauge.listener.inbox import Inbox, Item
-from streamgauge.model.observations import Tick
+from streamgauge.model.observations import ApplicationStatus
 
 QUIET = {"metrics_address": "", "log_level": "off"}
 IDLE = SimpleNamespace(id="q", runId="r", timestamp="2026-11-16T00:00:00.000Z")
@@ -336,7 +336,7 @@ def test_run_whose_start_was_not_seen_moves_with_the_next_look(agent):
     mine.watch(Stoppable(), "second", app_id="app-2")
     life.started()
     feed(mine, life.progress())
-    mine.step(Item("look", Tick(at=0.0), 0.0))
+    mine.step(Item("look", ApplicationStatus(at=0.0), 0.0))
     feed(mine, life.progress())
     assert _infos(mine) == {("second", "q")}
 
@@ -360,7 +360,7 @@ def test_name_that_comes_late_reaches_the_discovery_file_and_the_pages(agent, tm
     mine = agent(app=None, metrics_address="127.0.0.1:0", sd_file=str(targets))
     life = Life("q")
     feed(mine, life.started())
-    mine.step(Item("look", Tick(at=0.0, app_name="shop"), 0.0))
+    mine.step(Item("look", ApplicationStatus(at=0.0, app_name="shop"), 0.0))
     feed(mine, life.progress())
     assert _infos(mine) == {("shop", "q")}
     assert json.loads(targets.read_text())[0]["labels"] == {"spark_app": "shop"}

@@ -110,7 +110,7 @@ class LiveExporter(Exporter):
         query = shown.query
         verdict = judge(query, now, worker_seen_at=self._worker_seen_at())
         since = query.inflight_since(now)
-        tasks = query.sighting.tasks if query.sighting and since is not None else None
+        tasks = query.status.tasks if query.status and since is not None else None
         page = f"{self.spark_ui}/StreamingQuery/statistics/?id={query.run_id}"
         return {
             "name": query.label,

@@ -290,7 +290,7 @@ class Page:
 
     def _seen_samples(self, query: Query, now: float) -> Iterator[tuple[str, Sample]]:
         """What the last look at the driver found; an old look says nothing of now."""
-        look = query.fresh_look(now)
+        look = query.fresh_status(now)
         if look is None:
             return
         yield self._live("query_trigger_active", float(look.trigger_active))

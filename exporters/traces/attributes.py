@@ -16,7 +16,7 @@ from msgspec import Struct
 from streamgauge.masking import mask
 from streamgauge.model.events import Operator, Progress, Source
 from streamgauge.model.fleet import HOUR
-from streamgauge.model.observations import Sighting
+from streamgauge.model.observations import QueryStatus
 from streamgauge.model.query import Query
 from streamgauge.model.sinks import find_sink
 
@@ -257,7 +257,7 @@ def describe_start(query: Query, run_id: str, first: Progress | None, outcome: s
     return found
 
 
-def describe_running(query: Query, look: Sighting, batch_id: int, age: float) -> Attributes:
+def describe_running(query: Query, look: QueryStatus, batch_id: int, age: float) -> Attributes:
     """What is known of a batch that does not end."""
     tasks = look.tasks
     found = _known(

@@ -155,7 +155,7 @@ class TraceExporter(Exporter):
                 self._end(query, query.run_id, query.end)
             return
         run = self._run(query.run_id, query)
-        run.look, run.active_since = query.sighting, query.active_since
+        run.look, run.active_since = query.status, query.active_since
         run.see(query.inactive_at)
         self._tell_overdue(run, query)
 
@@ -299,7 +299,7 @@ class TraceExporter(Exporter):
 
     def _tell_overdue(self, run: _Run, query: Query) -> None:
         """A batch past its silence budget: no event comes before it ends, so say it now."""
-        look, since = query.sighting, query.active_since
+        look, since = query.status, query.active_since
         if look is None or since is None or not look.trigger_active:
             return
         age = look.at - max(since, query.started_at or since)

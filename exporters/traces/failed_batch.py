@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from streamgauge.model.events import Progress
-from streamgauge.model.observations import CheckpointLook, Sighting
+from streamgauge.model.observations import CheckpointNames, QueryStatus
 
 _PATIENCE = 0.5  # a mount that hangs must not hold up the worker
 _RUN_BATCH = "runBatch"  # Spark's method, in the stack of whatever fails in a batch
@@ -27,7 +27,7 @@ class Traced(Struct):
 
     started_at: float | None = None
     last: Progress | None = None
-    look: Sighting | None = None
+    look: QueryStatus | None = None
     active_since: float | None = None
     moments: tuple[float, ...] = ()  # ends of triggers, looks that found none: it began after these
 
@@ -80,7 +80,7 @@ def read_planned(checkpoint: str | None) -> Planned | None:
     return found[0] if found else None
 
 
-def recall_planned(look: CheckpointLook | None) -> Planned | None:
+def recall_planned(look: CheckpointNames | None) -> Planned | None:
     """The same from the last look at a checkpoint that is not on this host."""
     if look is None or max(look.offsets, default=-1) <= max(look.commits, default=-1):
         return None

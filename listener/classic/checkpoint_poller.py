@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from streamgauge.listener.inbox import LOOK, Inbox, Item
-from streamgauge.model.observations import BacklogLook, CheckpointLook
+from streamgauge.model.observations import CheckpointNames, SourceBacklog
 from streamgauge.model.query import Query
 from streamgauge.model.sources.waiting import Waiting
 
@@ -29,7 +29,7 @@ _SIZE_EVERY = 10  # rounds: sizes move slowly, and each file of `state/` is list
 class CheckpointDriver(Protocol):
     """What can read the names; a Connect client can't."""
 
-    def checkpoint(self, query: Query, *, size: bool) -> CheckpointLook | None:
+    def checkpoint(self, query: Query, *, size: bool) -> CheckpointNames | None:
         """The batches on disk of one live query, and the size of its state."""
 
     def waiting(self, query: Query) -> Mapping[str, Waiting]:
@@ -108,7 +108,7 @@ class CheckpointWatch:
                     self._failed(error)
         return good
 
-    def _look_at(self, query: Query) -> CheckpointLook | None:
+    def _look_at(self, query: Query) -> CheckpointNames | None:
         """The names each time; the size each tenth time, and kept in between."""
         past = self._past[query.run_id]
         due = self._sizes and past.looks % _SIZE_EVERY == 0
@@ -120,12 +120,12 @@ class CheckpointWatch:
             past.state_bytes = seen.state_bytes
         return msgspec.structs.replace(seen, state_bytes=past.state_bytes)
 
-    def _look_behind(self, query: Query) -> BacklogLook | None:
+    def _look_behind(self, query: Query) -> SourceBacklog | None:
         """What waits; nothing to say of a query whose sources can't be asked."""
         waiting = self._driver.waiting(query)
         if not waiting and not any(lag.waiting for lag in query.lags.values()):
             return None
         until = time.time() + _ROUNDS_KEPT * self._seconds
-        return BacklogLook(
+        return SourceBacklog(
             query_id=query.query_id, run_id=query.run_id, until=until, waiting=waiting
         )

@@ -18,7 +18,14 @@ import msgspec
 from streamgauge.masking import clean, mask
 from streamgauge.model import decoder
 from streamgauge.model.kinds import sink_kind
-from streamgauge.model.observations import CheckpointLook, Details, Gone, Sighting, Tasks, Tick
+from streamgauge.model.observations import (
+    ApplicationStatus,
+    CheckpointNames,
+    Gone,
+    QueryStatus,
+    RunDetails,
+    Tasks,
+)
 from streamgauge.model.query import Query
 from streamgauge.model.sources import find_reader, parse
 from streamgauge.model.sources.waiting import Place, Waiting
@@ -68,10 +75,10 @@ class ClassicDriver:
 
     # ---- the application -------------------------------------------------------------------
 
-    def tick(self) -> Tick:
+    def tick(self) -> ApplicationStatus:
         """The application as a whole; raise `ApplicationStopped` if there is none."""
         context = _context()
-        return Tick(
+        return ApplicationStatus(
             at=self._clock(),
             app_name=clean(context.appName),
             spark_version=_try(lambda: str(context.version)),
@@ -81,12 +88,12 @@ class ClassicDriver:
 
     # ---- queries ---------------------------------------------------------------------------
 
-    def details(self, query_id: str, run_id: str) -> Details | None:
+    def details(self, query_id: str, run_id: str) -> RunDetails | None:
         """How a run is configured; None when it is not there."""
         execution = self._execution(query_id, run_id)
         return None if execution is None else _details(execution, query_id, run_id)
 
-    def sight(self, query: Query) -> Sighting | Gone | None:
+    def sight(self, query: Query) -> QueryStatus | Gone | None:
         """One live query now; None when nothing can be said yet."""
         execution = self._execution(query.query_id, query.run_id)
         if execution is None or not execution.isActive():
@@ -98,7 +105,7 @@ class ClassicDriver:
         since = query.active_since
         long = active and since is not None and self._clock() - since > _TASKS_AFTER
         began = started_at or (since or 0.0) - query.watch_seconds
-        return Sighting(
+        return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,
             at=self._clock(),
@@ -111,14 +118,14 @@ class ClassicDriver:
             listening=_try(lambda: self._listening(execution)),
         )
 
-    def checkpoint(self, query: Query, *, size: bool) -> CheckpointLook | None:
+    def checkpoint(self, query: Query, *, size: bool) -> CheckpointNames | None:
         """The batches on disk of one live query, listed by Spark itself; and the state's size."""
         execution = self._execution(query.query_id, query.run_id)
         if execution is None:
             return None
         offsets = _batches(execution.offsetLog())
         commits = _batches(execution.commitLog())
-        return CheckpointLook(
+        return CheckpointNames(
             query_id=query.query_id,
             run_id=query.run_id,
             at=self._clock(),
@@ -302,7 +309,7 @@ def _reader_options(execution: Any) -> str | None:
     return " ".join(options).lower() if options else None
 
 
-def _details(execution: Any, query_id: str, run_id: str) -> Details:
+def _details(execution: Any, query_id: str, run_id: str) -> RunDetails:
     context = _context()
     trigger, seconds = _trigger(_try(lambda: execution.trigger().toString()))
     conf = _try(lambda: execution.sparkSessionForStream().sessionState().conf())
@@ -310,7 +317,7 @@ def _details(execution: Any, query_id: str, run_id: str) -> Details:
     sink = _try(lambda: execution.sink().toString())
     root = _try(lambda: str(execution.resolvedCheckpointRoot()))
     name = _try(execution.name)
-    return Details(
+    return RunDetails(
         query_id=query_id,
         run_id=run_id,
         name=clean(name) if name else None,

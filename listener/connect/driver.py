@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streamgauge.listener.classic.driver import ApplicationStopped, phase_of
-from streamgauge.model.observations import Details, Gone, Sighting, Tick, Unseen
+from streamgauge.model.observations import ApplicationStatus, Gone, QueryStatus, RunDetails, Unseen
 from streamgauge.model.query import Query
 
 from . import patches as manners
@@ -113,7 +113,7 @@ class ConnectDriver:
 
     # ---- the watchdog's questions ----------------------------------------------------------
 
-    def tick(self) -> Tick:
+    def tick(self) -> ApplicationStatus:
         """The application as a whole; raise `ApplicationStopped` once it has left its sessions."""
         self._follow()
         here = [client for client in self._clients if not client.left]
@@ -126,18 +126,18 @@ class ConnectDriver:
             if why is not None and why[0] == LISTENER_CLEARED and not client.parting:
                 client.listen(_PATIENCE)
         answer = next((c.answer for c in reversed(here) if c.answer), None)
-        return Tick(
+        return ApplicationStatus(
             at=self._clock(),
             app_name=answer.app_name if answer else None,
             spark_version=answer.version if answer else None,
         )
 
-    def details(self, query_id: str, run_id: str) -> Details | None:
+    def details(self, query_id: str, run_id: str) -> RunDetails | None:
         """What the client knows of a run: its names."""
         for client in self._clients:
             answer = client.answer
             if answer is not None and run_id in answer.running:
-                return Details(
+                return RunDetails(
                     query_id=query_id,
                     run_id=run_id,
                     name=answer.running[run_id].name,
@@ -146,7 +146,7 @@ class ConnectDriver:
                 )
         return None
 
-    def sight(self, query: Query) -> Sighting | Unseen | Gone | None:
+    def sight(self, query: Query) -> QueryStatus | Unseen | Gone | None:
         """One live query now; what hides it, if something does."""
         here = [client for client in self._clients if not client.left]
         for client in here:
@@ -170,7 +170,7 @@ class ConnectDriver:
 
     # ---- one query -------------------------------------------------------------------------
 
-    def _sight(self, query: Query, client: Client) -> Sighting | Unseen | None:
+    def _sight(self, query: Query, client: Client) -> QueryStatus | Unseen | None:
         why = client.blindness()
         if why is not None:
             return self._unseen(query, why)
@@ -179,7 +179,7 @@ class ConnectDriver:
         if answer is None or status is None or client.failures:
             return None
         self._strikes.pop(query.run_id, None)
-        return Sighting(
+        return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,
             at=answer.at,

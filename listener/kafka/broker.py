@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from streamgauge.masking import MASK
-from streamgauge.model.sources.look import Positions, SourceLook
+from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 
 _SECONDS = 10.0
 _WAIT = 1.5 * _SECONDS  # should the client itself not keep its time
@@ -86,7 +86,7 @@ class KafkaBroker:
         self._last = ""  # name of the client's last error
         self._admin = self._make(self._admin_module.AdminClient, error_cb=self._note)
 
-    def look(self, topics: Iterable[str]) -> SourceLook:
+    def look(self, topics: Iterable[str]) -> BrokerOffsets:
         """Both ends of every partition of these topics, and how long they keep rows.
 
         A topic of which a part can't be had now is left out; raises `BrokerError` when all are.
@@ -99,7 +99,7 @@ class KafkaBroker:
         earliest, latest = (self._read_offsets(answers, refused) for answers in asked)
         if refused and refused.keys() >= set(topics):
             raise BrokerError("; ".join(sorted(set(refused.values()))))
-        return SourceLook(
+        return BrokerOffsets(
             kind="kafka",
             topics=frozenset(topics) - refused.keys(),
             earliest={key: offset for key, offset in earliest.items() if key[0] not in refused},
@@ -108,7 +108,7 @@ class KafkaBroker:
             at=time.time(),
         )
 
-    def look_back(self, seen: SourceLook, at: float) -> SourceLook:
+    def look_back(self, seen: BrokerOffsets, at: float) -> BrokerOffsets:
         """The same topics as they ended at an earlier time, by the times of their rows."""
         spec = self._admin_module.OffsetSpec.for_timestamp(int(at * 1000))
         keys = [(topic, int(partition)) for topic, partition in seen.latest]

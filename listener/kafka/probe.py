@@ -13,7 +13,7 @@ from typing import Protocol
 
 from streamgauge.listener.inbox import LOOK, Inbox, Item
 from streamgauge.model.query import Query
-from streamgauge.model.sources.look import Positions, SourceLook
+from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 
 _LONGEST_PAUSE = 30.0  # after failures: how much later than the broker we may be back
 _TICK = 0.5  # topics that are new are asked for so soon
@@ -26,10 +26,10 @@ _HALVES, _MOST_NARROW = 6, 8  # steps to the second, and for how many sources at
 class Broker(Protocol):
     """What the probe can ask; `KafkaBroker`, or a test's own."""
 
-    def look(self, topics: frozenset[str]) -> SourceLook:
+    def look(self, topics: frozenset[str]) -> BrokerOffsets:
         """The ends of some topics."""
 
-    def look_back(self, seen: SourceLook, at: float) -> SourceLook:
+    def look_back(self, seen: BrokerOffsets, at: float) -> BrokerOffsets:
         """Their ends at an earlier time."""
 
 
@@ -97,7 +97,7 @@ class KafkaProbe:
     def _topics(self) -> frozenset[str]:
         return frozenset(t for query in self._queries().values() for t in topics_of(query))
 
-    def _look_back(self, broker: Broker, seen: SourceLook) -> None:
+    def _look_back(self, broker: Broker, seen: BrokerOffsets) -> None:
         """Where topics ended before anybody looked: else a backlog from then would have no age."""
         looks = [seen]  # from now back
         steps = min(_MOST_STEPS, max(8, _MOST_OFFSETS // max(1, len(seen.latest))))
@@ -119,21 +119,21 @@ class KafkaProbe:
         for look in looks[1:]:  # each before the last
             self._put(look)
 
-    def _put(self, seen: SourceLook) -> None:
+    def _put(self, seen: BrokerOffsets) -> None:
         self._inbox.put(Item(LOOK, seen, seen.at))
 
 
-def _narrow(broker: Broker, looks: list[SourceLook], read: Positions) -> list[SourceLook]:
+def _narrow(broker: Broker, looks: list[BrokerOffsets], read: Positions) -> list[BrokerOffsets]:
     """More looks around the time when the first row past `read` came in, half by half."""
 
-    def holds_more(look: SourceLook) -> bool:
+    def holds_more(look: BrokerOffsets) -> bool:
         return any(look.latest.get(key, 0) > offset for key, offset in read.items())
 
     index = next((i for i, look in enumerate(looks) if not holds_more(look)), 0)
     if not index:  # all was read, or it came in before all looks
         return []
     young, old = looks[index - 1], looks[index]
-    found: list[SourceLook] = []
+    found: list[BrokerOffsets] = []
     while young.at - old.at > 1.0 and len(found) < _HALVES:
         found.append(broker.look_back(looks[0], (young.at + old.at) / 2))
         young, old = (found[-1], old) if holds_more(found[-1]) else (young, found[-1])

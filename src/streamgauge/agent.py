@@ -28,7 +28,7 @@ from streamgauge.listener.classic.driver import ClassicDriver
 from streamgauge.listener.inbox import MARK, Inbox, Item
 from streamgauge.listener.watchdog import Driver, Watchdog
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Tick
+from streamgauge.model.observations import ApplicationStatus
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import BLIND_SECONDS
 
@@ -450,7 +450,7 @@ class Agent(Guarded):
         if self.prometheus.app == "unknown":
             self._name(app_name)
 
-    def _ticked(self, tick: Tick) -> None:
+    def _ticked(self, tick: ApplicationStatus) -> None:
         self._name_once(tick.app_name)
         for query in self.queries.values() if self._elsewhere else ():
             if query.live:  # its start was not seen

@@ -153,7 +153,7 @@ def _row(query: Query) -> dict[str, str]:
     since = query.inflight_since(now)
     age = now - since if since is not None else 0.0
     state = sum(o.rows or 0 for o in last.operators) if last and last.operators else None
-    tasks = query.sighting.tasks if query.sighting and since is not None else None
+    tasks = query.status.tasks if query.status and since is not None else None
     return {
         "state": verdict.state,
         "reason": verdict.reason,

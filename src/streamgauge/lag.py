@@ -16,7 +16,7 @@ from streamgauge.checkpoint import CheckpointError, make_report, read_checkpoint
 from streamgauge.checkpoint.wording import mask_lines, say_age, to_json
 from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.listener.kafka.broker import BrokerError, KafkaBroker
-from streamgauge.model.sources.look import Positions, SourceLook
+from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 
 from .masking import mask
 
@@ -131,7 +131,7 @@ def _positions(offset: Any) -> Positions:
     }
 
 
-def measure(source: str, read: Positions, seen: SourceLook) -> list[PartitionLag]:
+def measure(source: str, read: Positions, seen: BrokerOffsets) -> list[PartitionLag]:
     """Each partition that the query has read or the broker has, by what both say."""
     topics = {topic for topic, _ in read}
     keys = read.keys() | {key for key in seen.latest if key[0] in topics}
@@ -141,7 +141,9 @@ def measure(source: str, read: Positions, seen: SourceLook) -> list[PartitionLag
     ]
 
 
-def _measure(source: str, key: tuple[str, str], read: int | None, seen: SourceLook) -> PartitionLag:
+def _measure(
+    source: str, key: tuple[str, str], read: int | None, seen: BrokerOffsets
+) -> PartitionLag:
     topic, partition = key
     earliest, latest = seen.earliest.get(key), seen.latest.get(key)
     known: dict[str, Any] = {

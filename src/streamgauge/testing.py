@@ -16,7 +16,7 @@ from streamgauge.exporters import Exporter
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import Event, Idle, Progress, Started, kind_of
-from streamgauge.model.observations import Tick
+from streamgauge.model.observations import ApplicationStatus
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import Verdict, judge
 
@@ -124,8 +124,8 @@ class Player:
 class _Nothing:
     """A driver that sees nothing: there is no Spark to look at."""
 
-    def tick(self) -> Tick:
-        return Tick(at=0.0)
+    def tick(self) -> ApplicationStatus:
+        return ApplicationStatus(at=0.0)
 
     def details(self, query_id: str, run_id: str) -> None:
         return None

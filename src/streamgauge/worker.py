@@ -17,16 +17,16 @@ from streamgauge.model.decoder import UndecodableEvent, decode
 from streamgauge.model.events import Event, Idle, Started, Terminated, kind_of
 from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import (
-    BacklogLook,
-    CheckpointLook,
-    Details,
+    ApplicationStatus,
+    CheckpointNames,
     Gone,
-    Sighting,
-    Tick,
+    QueryStatus,
+    RunDetails,
+    SourceBacklog,
     Unseen,
 )
 from streamgauge.model.query import Query
-from streamgauge.model.sources.look import SourceLook
+from streamgauge.model.sources.broker_offsets import BrokerOffsets
 from streamgauge.model.stats import Stats
 from streamgauge.model.verdict import Verdict, judge
 
@@ -45,7 +45,7 @@ class Worker:
         *,
         complain: Callable[[str, BaseException], None],
         wanted: Callable[[str, str], None] = lambda *_: None,
-        ticked: Callable[[Tick], None] = lambda _: None,
+        ticked: Callable[[ApplicationStatus], None] = lambda _: None,
         beat: Callable[[], None] = lambda: None,
         timed: Callable[[float | None, float], None] = lambda *_: None,
         record: Callable[[str, str, str], None] | None = None,
@@ -167,18 +167,18 @@ class Worker:
 
     def _look(self, item: Item) -> None:
         look: Any = item.content
-        if isinstance(look, Tick):
+        if isinstance(look, ApplicationStatus):
             self._tick(look)
             return
-        if isinstance(look, SourceLook):
+        if isinstance(look, BrokerOffsets):
             for each in self._fleet.witness(look):
                 self._tell(lambda exporter, each=each: exporter.observe(each))  # type: ignore[misc]
             return
-        if isinstance(look, Details):
+        if isinstance(look, RunDetails):
             query = self._fleet.learn(look, item.at)
-        elif isinstance(look, Sighting):
+        elif isinstance(look, QueryStatus):
             query = self._fleet.look(look)
-        elif isinstance(look, CheckpointLook | BacklogLook):
+        elif isinstance(look, CheckpointNames | SourceBacklog):
             query = self._fleet.inspect(look)
         elif isinstance(look, Unseen):
             query = self._fleet.hide(look)
@@ -191,7 +191,7 @@ class Worker:
             self._tell(lambda exporter: exporter.observe(query))
             self._judge(query)
 
-    def _tick(self, tick: Tick) -> None:
+    def _tick(self, tick: ApplicationStatus) -> None:
         self._ticked(tick)
         if tick.bus_dropped is not None:
             new = tick.bus_dropped - (self._bus_dropped or 0)

@@ -19,7 +19,7 @@ from streamgauge.grafana.alerts.check import CONDITIONAL
 from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export, disabled_names, needed_series, rule_groups
 from streamgauge.grafana.alerts.yamltext import dump
-from streamgauge.model.observations import Sighting
+from streamgauge.model.observations import QueryStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +35,9 @@ NEEDED = set(needed_series(Export()))
 class SeeingDriver(QuietDriver):
     """A driver whose queries wait for data."""
 
-    def sight(self, query: Query) -> Sighting:
+    def sight(self, query: Query) -> QueryStatus:
         """Nothing runs, nothing waits."""
-        return Sighting(
+        return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,
             at=time.time(),

@@ -16,7 +16,7 @@ from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Details, Sighting, Tasks
+from streamgauge.model.observations import QueryStatus, RunDetails, Tasks
 from streamgauge.model.stats import Stats
 from streamgauge.model.verdict import RESTART_WINDOW, RESTARTS
 
@@ -61,7 +61,8 @@ class History:
         ids = {"query_id": IDS["id"], "run_id": IDS["runId"]}
         trigger = "unknown" if trigger_seconds is None else "processing_time"
         self.fleet.learn(
-            Details(**ids, trigger=trigger, trigger_seconds=trigger_seconds, idle_seconds=10.0), 0.0
+            RunDetails(**ids, trigger=trigger, trigger_seconds=trigger_seconds, idle_seconds=10.0),
+            0.0,
         )
 
     def event(self, content: dict) -> None:
@@ -116,7 +117,7 @@ class History:
     ) -> None:
         """What the watchdog sees."""
         tasks = None if completed is None else Tasks(running=1, completed=completed, failed=0)
-        sighting = Sighting(
+        status = QueryStatus(
             query_id=IDS["id"],
             run_id=self.run_id,
             at=self.now,
@@ -126,7 +127,7 @@ class History:
             batch_id=self.batches,
             tasks=tasks,
         )
-        query = self.fleet.look(sighting)
+        query = self.fleet.look(status)
         if query is not None:
             self.page.observe(query)
 

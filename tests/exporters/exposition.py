@@ -7,7 +7,7 @@ from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Sighting
+from streamgauge.model.observations import QueryStatus
 from streamgauge.model.stats import Stats
 
 NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
@@ -35,7 +35,7 @@ def look_at(exporter, fleet, life, at, **seen):
     """Have both told of a look at the driver."""
     values = {"trigger_active": True, "data_available": True, "phase": "processing", **seen}
     exporter.observe(
-        fleet.look(Sighting(query_id=life.query_id, run_id=life.run_id, at=at, **values))
+        fleet.look(QueryStatus(query_id=life.query_id, run_id=life.run_id, at=at, **values))
     )
 
 

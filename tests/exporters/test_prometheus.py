@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 from stage import Life, feed, page, value, wait_for
 
 from streamgauge.config import QueryConfig
-from streamgauge.model.observations import CheckpointLook, Details
+from streamgauge.model.observations import CheckpointNames, RunDetails
 
 
 def test_batches_become_series():
@@ -374,7 +374,7 @@ def test_names_in_the_checkpoint_become_series():
     exporter, fleet, registry = exporter_alone()
     life = Life()
     tell(exporter, fleet, life.started())
-    look = CheckpointLook(
+    look = CheckpointNames(
         query_id=life.query_id,
         run_id=life.run_id,
         at=NOW,
@@ -397,7 +397,7 @@ def test_two_live_queries_on_one_checkpoint_are_told():
     for name, place in (("a", "file:/ck"), ("b", "file:/ck"), ("c", "file:/other")):
         life = Life(name)
         tell(exporter, fleet, life.started())
-        details = Details(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
+        details = RunDetails(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
         exporter.observe(fleet.learn(details, NOW))
     samples = samples_of(registry)
     shared = [value(samples, "checkpoint_shared", query=name) for name in "abc"]
@@ -411,7 +411,7 @@ def test_long_checkpoints_that_differ_at_their_end_are_two():
         life = Life(name)
         tell(exporter, fleet, life.started())
         place = f"s3://lake/{'deep/' * 50}{name}"
-        details = Details(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
+        details = RunDetails(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
         exporter.observe(fleet.learn(details, NOW))
     samples = samples_of(registry)
     assert [value(samples, "checkpoint_shared", query=name) for name in "ab"] == [0, 0]

@@ -12,8 +12,8 @@ from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
-from streamgauge.model.observations import BacklogLook
-from streamgauge.model.sources.look import SourceLook
+from streamgauge.model.observations import SourceBacklog
+from streamgauge.model.sources.broker_offsets import BrokerOffsets
 from streamgauge.model.sources.waiting import Waiting
 from streamgauge.model.stats import Stats
 
@@ -182,7 +182,7 @@ def test_what_waits_in_a_source_that_does_not_tell(agent):
     feed(mine, life.started(), life.progress(sources=[source]))
 
     def look(waiting, seconds=60.0):
-        seen = BacklogLook(
+        seen = SourceBacklog(
             query_id=life.query_id, run_id=life.run_id, until=time.time() + seconds, waiting=waiting
         )
         mine.inbox.put(Item("look", seen, time.time()))
@@ -213,7 +213,7 @@ def test_look_comes_through_the_inbox(agent):
     mine, life = agent(), Life("reader")
     feed(mine, life.started(), life.progress())
     at = time.time()
-    look = SourceLook(
+    look = BrokerOffsets(
         kind="kafka",
         topics=frozenset({"orders"}),
         earliest={("orders", "0"): 0},

@@ -10,7 +10,7 @@ from streamgauge.listener.classic.checkpoint_poller import CheckpointWatch
 from streamgauge.listener.inbox import Inbox
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import BacklogLook, CheckpointLook
+from streamgauge.model.observations import CheckpointNames, SourceBacklog
 from streamgauge.model.sources.waiting import Waiting
 
 
@@ -31,7 +31,7 @@ class Store:
         time.sleep(self.seconds)
         if self.error:
             raise self.error
-        return CheckpointLook(
+        return CheckpointNames(
             query_id=query.query_id, run_id=query.run_id, at=0.0, offsets=(1,), commits=(1,),
             state_bytes=4096.0 if size else None,
         )  # fmt: skip
@@ -88,7 +88,7 @@ def test_what_waits_is_looked_at_whatever_becomes_of_the_names():
     store.error, store.behind = OSError("403"), {"0-delta": Waiting(versions=3)}
     assert not watch.look()
     (item,) = inbox.take(0)
-    assert isinstance(item.content, BacklogLook)
+    assert isinstance(item.content, SourceBacklog)
     assert item.content.waiting == store.behind
     assert 170 < item.content.until - time.time() <= 180
     assert len(errors) == 1

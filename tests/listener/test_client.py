@@ -9,7 +9,7 @@ import pytest
 from streamgauge.listener.connect.client import NETWORK_CUT, SERVER_GONE, SESSION_DEAD, classify
 from streamgauge.listener.connect.patches import DaemonPool
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Sighting, Unseen
+from streamgauge.model.observations import QueryStatus, Unseen
 from streamgauge.model.verdict import judge
 
 
@@ -66,7 +66,7 @@ def test_hidden_query_is_blind_until_it_is_seen_again():
     query = fleet.handle(decode(life.progress()), 112.0)
     assert judge(query, 112.0).state != "blind"
     fleet.hide(_hidden(life, 113.0))
-    seen = Sighting(
+    seen = QueryStatus(
         query_id=life.query_id,
         run_id=life.run_id,
         at=114.0,

@@ -9,7 +9,7 @@ from streamgauge.listener.inbox import Inbox
 from streamgauge.listener.watchdog import Watchdog
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Details, Gone, Sighting
+from streamgauge.model.observations import Gone, QueryStatus, RunDetails
 
 
 class Driver(QuietDriver):
@@ -21,11 +21,11 @@ class Driver(QuietDriver):
 
     def details(self, query_id, run_id):
         self._stumble(query_id)
-        return Details(query_id=query_id, run_id=run_id)
+        return RunDetails(query_id=query_id, run_id=run_id)
 
     def sight(self, query):
         self._stumble(query.query_id)
-        return Sighting(
+        return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,
             at=1.0,
@@ -57,7 +57,7 @@ def test_query_that_cant_be_looked_at_hides_no_other():
     sick, well = Life("a"), Life("b")
     watchdog, inbox, errors = _watch(Driver(sick), sick, well)
     watchdog._guard(watchdog.look)
-    assert _found(inbox, Sighting) == [well.query_id]
+    assert _found(inbox, QueryStatus) == [well.query_id]
     assert len(errors) == 1
 
 
@@ -68,7 +68,7 @@ def test_new_query_that_cant_be_read_hides_no_other():
     for life in (sick, well):
         watchdog.kick(life.query_id, life.run_id)
     watchdog._guard(watchdog._read_new)
-    assert _found(inbox, Details) == [well.query_id]
+    assert _found(inbox, RunDetails) == [well.query_id]
     assert len(errors) == 1
 
 

@@ -4,7 +4,7 @@ from stage import Life
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Details, Gone, Sighting
+from streamgauge.model.observations import Gone, QueryStatus, RunDetails
 
 
 def _handle(fleet, *texts, now=100.0):
@@ -18,7 +18,7 @@ def _only(fleet):
 
 def _sighting(life, at=200.0, **changes):
     values = {"trigger_active": True, "data_available": True, "phase": "processing", **changes}
-    return Sighting(query_id=life.query_id, run_id=life.run_id, at=at, **values)
+    return QueryStatus(query_id=life.query_id, run_id=life.run_id, at=at, **values)
 
 
 def test_names_come_from_the_query():
@@ -203,7 +203,7 @@ def test_listener_added_late_sees_an_idle_query_by_its_name():
     life = Life("orders")
     assert _handle(fleet, life.idle()) == [None]
     assert not fleet.queries
-    details = Details(query_id=life.query_id, run_id=life.run_id, name="orders")
+    details = RunDetails(query_id=life.query_id, run_id=life.run_id, name="orders")
     assert fleet.learn(details, 101.0).label == "orders"
     assert _only(fleet).last_idle_at == 100.0
     assert _only(fleet).started_at is None
@@ -295,7 +295,7 @@ def test_budget_grows_with_the_querys_own_pace():
     _handle(fleet, life.started())
     assert _only(fleet).silence_budget == 300.0
     fleet.learn(
-        Details(
+        RunDetails(
             query_id=life.query_id,
             run_id=life.run_id,
             trigger="processing_time",
@@ -314,7 +314,7 @@ def test_budget_of_a_query_that_ends_by_itself_has_no_trigger_in_it():
     fleet = Fleet()
     life = Life()
     _handle(fleet, life.started())
-    details = Details(query_id=life.query_id, run_id=life.run_id, trigger="available_now")
+    details = RunDetails(query_id=life.query_id, run_id=life.run_id, trigger="available_now")
     fleet.learn(details, 100.0)
     _handle(fleet, life.progress(durationMs={"triggerExecution": 600_000}), now=700.0)
     assert _only(fleet).silence_budget == 610.0

@@ -7,7 +7,7 @@ from stage import Life, recorded
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Details, Gone, Sighting, Tasks
+from streamgauge.model.observations import Gone, QueryStatus, RunDetails, Tasks
 from streamgauge.model.verdict import STATES, judge
 
 START = 1_794_787_200.0  # 2026-11-16T00:00:00Z
@@ -35,7 +35,7 @@ class Story:
         if not learn:
             return self
         self.fleet.learn(
-            Details(
+            RunDetails(
                 query_id=self.life.query_id,
                 run_id=self.life.run_id,
                 trigger=self.trigger,
@@ -73,7 +73,7 @@ class Story:
         self.now += after
         values = {"trigger_active": True, "data_available": True, "phase": "processing"}
         self.fleet.look(
-            Sighting(
+            QueryStatus(
                 query_id=self.life.query_id,
                 run_id=self.life.run_id,
                 at=self.now,

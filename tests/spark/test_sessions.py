@@ -56,7 +56,7 @@ def test_twenty_sessions_of_three_queries(attached, spark):
         assert value(samples, "input_rows_total", query=label) == 10
         assert value(samples, "query_state", query=label, state="blind") == 0
     wait_for(
-        lambda: all(q.sighting and q.sighting.listening for q in listener._agent.queries.values()),
+        lambda: all(q.status and q.status.listening for q in listener._agent.queries.values()),
         60,
         "a look at each",
     )

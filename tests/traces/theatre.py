@@ -16,7 +16,7 @@ from streamgauge.exporters.traces.own_pipeline import make_own
 from streamgauge.exporters.traces.users_pipeline import UsersPipeline
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import CheckpointLook, Details, Gone, Sighting
+from streamgauge.model.observations import CheckpointNames, Gone, QueryStatus, RunDetails
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
 
@@ -105,21 +105,21 @@ class Stage:
 
     def learn(self, **details):
         """The watchdog reads how the run is configured."""
-        found = Details(query_id=self.life.query_id, run_id=self.life.run_id, **details)
+        found = RunDetails(query_id=self.life.query_id, run_id=self.life.run_id, **details)
         self.exporter.observe(self.fleet.learn(found, self.now))
 
     def look(self, after=5.0, **seen):
         """The watchdog looks."""
         self.now += after
         values = {"trigger_active": True, "data_available": True, "phase": "processing", **seen}
-        sighting = Sighting(
+        status = QueryStatus(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **values
         )
-        self.exporter.observe(self.fleet.look(sighting))
+        self.exporter.observe(self.fleet.look(status))
 
     def inspect(self, **names):
         """The names in the checkpoint are read through Spark."""
-        found = CheckpointLook(
+        found = CheckpointNames(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **names
         )
         self.exporter.observe(self.fleet.inspect(found))

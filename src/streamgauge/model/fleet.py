@@ -14,9 +14,9 @@ import msgspec
 
 from .events import Event, Idle, Progress, Started, Terminated
 from .lag import SourceLag, take_batch, take_idle, take_look, weigh
-from .observations import BacklogLook, CheckpointLook, Details, Gone, Sighting, Unseen
+from .observations import CheckpointNames, Gone, QueryStatus, RunDetails, SourceBacklog, Unseen
 from .query import End, Moment, Query
-from .sources.look import SourceLook
+from .sources.broker_offsets import BrokerOffsets
 
 HOUR = 3600.0
 _MOMENTS = 64  # how much of a query's pace is remembered
@@ -134,7 +134,7 @@ class Fleet:
             read_data=False,
             details=None,
             checkpoint=None,
-            sighting=None,
+            status=None,
             unseen=None,
             first_batch=None,
             active_since=None,
@@ -241,7 +241,7 @@ class Fleet:
 
     def _note_unseen(self, query: Query, run_id: str) -> Query:
         """Count the batches that the last look found done: whose event has not come before the end comes no more."""
-        look = query.sighting
+        look = query.status
         if run_id != query.run_id or look is None or look.batch_id is None:
             return query
         new = self._count_unseen(query, look.batch_id)
@@ -269,7 +269,7 @@ class Fleet:
 
     # ---- looks -----------------------------------------------------------------------------
 
-    def learn(self, details: Details, now: float) -> Query | None:
+    def learn(self, details: RunDetails, now: float) -> Query | None:
         """Take in how a run is configured; a query only heard of through idle events gets its name."""
         query = self.queries.get(details.query_id)
         if query is None:
@@ -283,7 +283,7 @@ class Fleet:
             return None
         return self._keep(msgspec.structs.replace(query, details=details))
 
-    def look(self, seen: Sighting) -> Query | None:
+    def look(self, seen: QueryStatus) -> Query | None:
         """Take in one look at a live query; None if it is of another run or an older look."""
         query = self.queries.get(seen.query_id)
         if query is None or query.run_id != seen.run_id or not query.live:
@@ -298,7 +298,7 @@ class Fleet:
         return self._keep(
             msgspec.structs.replace(
                 query,
-                sighting=seen,
+                status=seen,
                 unseen=None,
                 first_batch=first,
                 active_since=_active_since(query, seen),
@@ -319,17 +319,17 @@ class Fleet:
                 return self._finish(query, run_id, End(at=at, outcome="unknown", why=why))
         return query
 
-    def inspect(self, seen: CheckpointLook | BacklogLook) -> Query | None:
+    def inspect(self, seen: CheckpointNames | SourceBacklog) -> Query | None:
         """Take in what lies in a query's checkpoint or waits in its sources; None if of another run."""
         query = self.queries.get(seen.query_id)
         if query is None or query.run_id != seen.run_id or not query.live:
             return None
-        if isinstance(seen, CheckpointLook):
+        if isinstance(seen, CheckpointNames):
             return self._keep(msgspec.structs.replace(query, checkpoint=seen))
         lags = weigh(query.lags, seen.waiting, until=seen.until)
         return self._keep(msgspec.structs.replace(query, lags=lags))
 
-    def witness(self, seen: SourceLook) -> list[Query]:
+    def witness(self, seen: BrokerOffsets) -> list[Query]:
         """Take in what a source itself says; return the queries, also ended ones, that it changes."""
         changed = []
         for query in self.queries.values():
@@ -456,7 +456,7 @@ def _remember(moments: tuple[Moment, ...], event: Progress) -> tuple[Moment, ...
     return (*moments, moment)[-_MOMENTS:]
 
 
-def _active_since(query: Query, seen: Sighting) -> float | None:
+def _active_since(query: Query, seen: QueryStatus) -> float | None:
     """Start of the running trigger: exact where Spark tells, else the first look that found it."""
     if not seen.trigger_active:
         return None
@@ -465,7 +465,7 @@ def _active_since(query: Query, seen: Sighting) -> float | None:
     return query.active_since or seen.at
 
 
-def _waited(query: Query, seen: Sighting) -> dict[str, Any]:
+def _waited(query: Query, seen: QueryStatus) -> dict[str, Any]:
     """Since when it is seen to wait for a trigger; the longest wait that is over is one of its gaps."""
     if seen.phase == "waiting_for_trigger":
         return {"waits_since": seen.at if query.waits_since is None else query.waits_since}
@@ -474,9 +474,9 @@ def _waited(query: Query, seen: Sighting) -> dict[str, Any]:
     return {"waits_since": None, **({"gaps": (*query.gaps, over)[-_GAPS:]} if longest else {})}
 
 
-def _tasks_changed_at(query: Query, seen: Sighting) -> float | None:
+def _tasks_changed_at(query: Query, seen: QueryStatus) -> float | None:
     """When a task of the running batch was last seen to have finished."""
-    before: Any = query.sighting.tasks if query.sighting else None
+    before: Any = query.status.tasks if query.status else None
     if seen.tasks is None or not seen.trigger_active:
         return None
     if before is not None and seen.tasks.completed != before.completed:

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from .events import Progress, Source
+from .sources.broker_offsets import BrokerOffsets, Positions
 from .sources.history import History, begin
-from .sources.look import Positions, SourceLook
 from .sources.marks import Marks, marks_of, project
 from .sources.waiting import Waiting
 
@@ -182,7 +182,7 @@ def take_idle(lag: SourceLag, at: float) -> SourceLag:
     return _measure(_observe(lag, lag.end, at, _CLOSE))
 
 
-def take_look(lag: SourceLag, look: SourceLook) -> SourceLag:
+def take_look(lag: SourceLag, look: BrokerOffsets) -> SourceLag:
     """The source itself was asked; unchanged when the look is not of these topics, or says nothing new."""
     end, history = lag.end, lag.history
     if end is None or look.kind != lag.kind or not lag.topics <= look.topics:

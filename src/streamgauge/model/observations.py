@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from .sources.broker_offsets import BrokerOffsets
 from .sources.waiting import Waiting
 
 
-class Details(Struct, frozen=True, kw_only=True):
+class RunDetails(Struct, frozen=True, kw_only=True):
     """How a run is configured; read once it has begun and again after its first batch."""
 
     query_id: str
@@ -34,7 +35,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     failed: int
 
 
-class Sighting(Struct, frozen=True, kw_only=True):
+class QueryStatus(Struct, frozen=True, kw_only=True):
     """One query at one moment."""
 
     query_id: str
@@ -49,7 +50,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     listening: bool | None = None  # is our listener on the bus of this query's session?
 
 
-class CheckpointLook(Struct, frozen=True, kw_only=True):
+class CheckpointNames(Struct, frozen=True, kw_only=True):
     """The batches that a query's checkpoint holds, by the names of its files."""
 
     query_id: str
@@ -61,7 +62,7 @@ class CheckpointLook(Struct, frozen=True, kw_only=True):
     state_bytes: float | None = None  # what state/ holds; asked for seldom, and only on demand
 
 
-class BacklogLook(Struct, frozen=True, kw_only=True):
+class SourceBacklog(Struct, frozen=True, kw_only=True):
     """What waits in the sources of a query that don't say it themselves."""
 
     query_id: str
@@ -91,7 +92,7 @@ class Gone(Struct, frozen=True, kw_only=True):
     error_class: str | None = None
 
 
-class Tick(Struct, frozen=True, kw_only=True):
+class ApplicationStatus(Struct, frozen=True, kw_only=True):
     """The driver as a whole at one moment."""
 
     at: float
@@ -99,3 +100,35 @@ class Tick(Struct, frozen=True, kw_only=True):
     spark_version: str | None = None
     bus_dropped: int | None = None
     ui_url: str | None = None
+
+
+class PlannedBatch(Struct, frozen=True, kw_only=True):
+    """The newest batch of a failed run's offset log, when it was not committed."""
+
+    query_id: str
+    run_id: str
+    batch_id: int
+    at: float | None = None  # when it was planned; None when that is unknown
+
+
+class TableVersion(Struct, frozen=True, kw_only=True):
+    """The version of a Delta table that one batch made."""
+
+    query_id: str
+    run_id: str
+    batch_id: int
+    version: int
+
+
+Observation = (
+    RunDetails
+    | QueryStatus
+    | CheckpointNames
+    | SourceBacklog
+    | BrokerOffsets
+    | PlannedBatch
+    | TableVersion
+    | Unseen
+    | Gone
+    | ApplicationStatus
+)

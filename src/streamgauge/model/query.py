@@ -11,7 +11,14 @@ from msgspec import Struct
 
 from .events import Progress
 from .lag import SourceLag
-from .observations import CheckpointLook, Details, Sighting, Unseen
+from .observations import (
+    CheckpointNames,
+    PlannedBatch,
+    QueryStatus,
+    RunDetails,
+    TableVersion,
+    Unseen,
+)
 
 
 class Moment(Struct, frozen=True):
@@ -58,9 +65,12 @@ class Query(Struct, frozen=True, kw_only=True):
     last: Progress | None = None
     committed: Progress | None = None  # the newest batch of any run
     backwards: bool = False  # a batch id below one that was committed before: an old checkpoint
-    details: Details | None = None
-    checkpoint: CheckpointLook | None = None
-    sighting: Sighting | None = None
+    details: RunDetails | None = None
+    location: str | None = None  # of its checkpoint, masked; known from an earlier run too
+    planned: PlannedBatch | None = None  # of a failed run: planned, and not committed
+    table_version: TableVersion | None = None  # that its last batch made, of a Delta table
+    checkpoint: CheckpointNames | None = None
+    status: QueryStatus | None = None
     unseen: Unseen | None = None  # what hides it, until an event or a look finds it again
     first_batch: int | None = None  # the batch that the first look of this run found
     active_since: float | None = None
@@ -104,7 +114,7 @@ class Query(Struct, frozen=True, kw_only=True):
     @property
     def continuous(self) -> bool:
         """Whether it runs without batches; its status tells where the trigger is not known."""
-        epochs = self.sighting is not None and self.sighting.phase == "epochs"
+        epochs = self.status is not None and self.status.phase == "epochs"
         return self.trigger == "continuous" or epochs
 
     @property
@@ -141,18 +151,18 @@ class Query(Struct, frozen=True, kw_only=True):
     @property
     def trigger_wait(self) -> float:
         """How long it has been seen to wait for its trigger."""
-        look, since = self.sighting, self.waits_since
+        look, since = self.status, self.waits_since
         return 0.0 if look is None or since is None else look.at - since
 
-    def fresh_look(self, now: float) -> Sighting | None:
+    def fresh_status(self, now: float) -> QueryStatus | None:
         """The last look, while it still tells of the present; a sick JVM does not let us look."""
-        look = self.sighting
+        look = self.status
         fresh = look is not None and now - look.at <= 6 * self.watch_seconds + 30
         return look if fresh else None
 
     def inflight_since(self, now: float) -> float | None:
         """When the trigger that runs now began; None when none does, or when it can't be seen."""
-        look = self.fresh_look(now)
+        look = self.fresh_status(now)
         if not self.live or look is None or self.continuous:
             return None
         return self.active_since if look.trigger_active else None

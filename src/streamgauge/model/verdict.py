@@ -63,7 +63,7 @@ def is_idle(query: Query, now: float) -> bool:
     """Whether it has nothing to do, which a verdict of its starts alone does not tell."""
     if query.has_batch or query.last_idle_at is not None:
         return _pace(query, now).state == "idle"
-    look = query.fresh_look(now)
+    look = query.fresh_status(now)
     return look is not None and look.phase == "waiting_for_data"
 
 
@@ -93,7 +93,7 @@ def _blind(query: Query, now: float, worker_seen_at: float | None) -> str | None
         return f"the agent's own worker has been blocked for {_span(now - worker_seen_at)}"
     if query.unseen is not None:
         return query.unseen.why
-    look = query.sighting
+    look = query.status
     if look is not None and look.listening is False:
         return "the listener was removed from this query's session"
     if look is not None and query.ahead_since and now - query.ahead_since > BLIND_SECONDS:
@@ -106,7 +106,7 @@ def _stalled(query: Query, now: float) -> str | None:
     if query.continuous:
         return None
     budget = query.silence_budget
-    look = query.fresh_look(now)
+    look = query.fresh_status(now)
     quiet = now - query.last_event_at
     if look is None:
         words = f"no event for {_span(quiet)}, allowed are {_span(budget)}"
@@ -125,7 +125,7 @@ def _hung(query: Query, now: float, budget: float) -> str | None:
     age = now - max(query.active_since or now, query.started_at or 0.0)
     if age <= budget:
         return _uncommitted(query, now, budget)
-    look = query.sighting
+    look = query.status
     tasks = look.tasks if look else None
     if tasks is None:
         return f"{_batch(query)} has run for {_span(age)}, and no task of it can be seen"
@@ -188,14 +188,14 @@ def _is_at_work(query: Query, age: float) -> bool:
 
     A query that waits for data asks its sources now and then, and is found at that.
     """
-    look = query.sighting
+    look = query.status
     awake = query.idle_since is not None and look is not None and look.phase == "processing"
     return awake or age > max(_QUIET, query.batch_limit_seconds)
 
 
 def _waiting(query: Query, now: float) -> Verdict:
     """Between two triggers that are far apart, or between batches of a query that can't be seen."""
-    interval, look = query.trigger_seconds, query.sighting
+    interval, look = query.trigger_seconds, query.status
     was_at_work = look is not None and look.trigger_active  # and it could not be seen since
     if interval and not was_at_work:
         return Verdict("idle", f"waiting for its next trigger, every {_span(interval)}")
@@ -207,7 +207,7 @@ def _waiting(query: Query, now: float) -> Verdict:
 
 
 def _slow(query: Query, now: float, age: float) -> str:
-    look = query.sighting
+    look = query.status
     tasks = look.tasks if look else None
     words = f"{_batch(query)} has run for {_span(age)}"
     if tasks is None:
@@ -274,7 +274,7 @@ def _window(moments: tuple[Moment, ...]) -> tuple[Moment, ...]:
 
 
 def _batch(query: Query) -> str:
-    look = query.sighting
+    look = query.status
     if look is not None and look.phase == "offsets":
         return "asking the sources for offsets"
     return f"batch {look.batch_id}" if look and look.batch_id is not None else "the running batch"

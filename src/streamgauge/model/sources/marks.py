@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from operator import lt
 from typing import Any, NamedTuple
 
-from .look import Positions
+from .broker_offsets import Positions
 
 Values = Any  # array("q"): eight bytes an offset; its generic form is not there at run time
 

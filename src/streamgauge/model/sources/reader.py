@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .look import Positions
+from .broker_offsets import Positions
 from .marks import Marks
 from .waiting import Files, Place, Waiting
 

@@ -1,6 +1,6 @@
 """What a look at a source itself finds, asked apart from Spark: a frozen record, no client in it.
 
-The seam of the probe: a timer puts one on the inbox (`Item("look", SourceLook(…), at)`), and every
+The seam of the probe: a timer puts one on the inbox (`Item("look", BrokerOffsets(…), at)`), and every
 query that reads these topics is measured anew, whether it runs, hangs or has ended. A whole answer or
 none: a partition that is missing counts as gone.
 
@@ -19,7 +19,7 @@ Positions: TypeAlias = dict[
 ]  # (topic, partition) → offset, where it counts rows
 
 
-class SourceLook(Struct, frozen=True, kw_only=True):
+class BrokerOffsets(Struct, frozen=True, kw_only=True):
     """The ends of some topics at one moment."""
 
     kind: str  # "kafka"

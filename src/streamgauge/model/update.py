@@ -1,0 +1,35 @@
+"""What exporters are told: one immutable record for one thing that happened to one query."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from .events import Event
+from .observations import Observation
+from .query import Query
+from .verdict import Verdict
+
+
+class TraceIds(Struct, frozen=True):
+    """The trace that an update belongs to, in hexadecimal as logs and exemplars have it."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool = False  # it is this very batch's, and somebody will find it in a trace store
+
+
+class Update(Struct, frozen=True, kw_only=True):
+    """One event or observation, with what is known after it. Safe to keep, on any thread."""
+
+    at: float  # the driver's clock
+    cause: Event | Observation | None  # None: only time has passed
+    query: Query  # with the cause taken in
+    verdict: Verdict
+    previous: Verdict | None = None  # the verdict before this update; None for a new query
+    trace: TraceIds | None = None
+    forgotten: bool = False  # the query has left the fleet; this is the last update of it
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether the verdict's state is another one than before."""
+        return self.previous is None or self.previous.state != self.verdict.state
