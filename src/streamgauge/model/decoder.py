@@ -9,15 +9,12 @@ only.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from streamgauge.masking import LONGEST_TEXT, clean, mask
 
@@ -25,9 +22,21 @@ from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Term
 from .kinds import sink_kind
 from .sources import find_reader, parse, read_count, read_offset
 from .sources.marks import rows_between
+from .wire import (
+    WireEvent,
+    WireOperator,
+    WireProgress,
+    WireSink,
+    WireSource,
+    to_count,
+    to_long,
+    to_number,
+    to_rate,
+    to_seconds,
+    to_time,
+)
 
 _SHOWN = 200
-_LARGEST = 2.0**63  # Spark counts in longs; what is larger is no count, and its sum no float
 _PHASES = {  # engine order; `triggerExecution` wraps them all and is `Progress.seconds`
     "latestOffset": "latest_offset",
     "getOffset": "get_offset",
@@ -48,80 +57,13 @@ class UndecodableEvent(ValueError):  # noqa: N818 - it reads as what it is
     """Text that is no event; the message holds its first 200 characters, masked."""
 
 
-# ---- what is on the wire ----------------------------------------------------------------------
-
-_NOTHING = msgspec.Raw(b"null")
-
-
-class _WireSource(Struct, rename="camel"):
-    description: str = ""
-    start_offset: msgspec.Raw = _NOTHING
-    end_offset: msgspec.Raw = _NOTHING
-    latest_offset: msgspec.Raw = _NOTHING
-    num_input_rows: Any = None
-    input_rows_per_second: Any = None
-    processed_rows_per_second: Any = None
-    metrics: dict[str, Any] | None = None
-
-
-class _WireOperator(Struct, rename="camel"):
-    operator_name: str = "unknown"
-    num_rows_total: Any = None
-    num_rows_updated: Any = None
-    all_updates_time_ms: Any = None
-    num_rows_removed: Any = None
-    all_removals_time_ms: Any = None
-    commit_time_ms: Any = None
-    memory_used_bytes: Any = None
-    num_rows_dropped_by_watermark: Any = None
-    num_shuffle_partitions: Any = None
-    num_state_store_instances: Any = None
-    custom_metrics: dict[str, Any] | None = None
-
-
-class _WireSink(Struct, rename="camel"):
-    description: str = ""
-    num_output_rows: Any = None
-
-
-class _WireProgress(Struct, rename="camel"):
-    id: str
-    run_id: str
-    batch_id: int
-    timestamp: str
-    name: str | None = None
-    batch_duration: Any = None
-    num_input_rows: Any = None
-    input_rows_per_second: Any = None
-    processed_rows_per_second: Any = None
-    duration_ms: dict[str, Any] | None = None
-    event_time: dict[str, Any] | None = None
-    state_operators: list[_WireOperator] | None = None
-    sources: list[_WireSource] | None = None
-    sink: _WireSink | None = None
-    observed_metrics: dict[str, Any] | None = None
-
-
-class _WireEvent(Struct, rename="camel"):
-    """Any of the four: `progress` tells one, `exception` and `timestamp` tell the others."""
-
-    progress: _WireProgress | None = None
-    id: str = ""
-    run_id: str = ""
-    name: str | msgspec.UnsetType | None = msgspec.UNSET
-    timestamp: str | msgspec.UnsetType = msgspec.UNSET
-    exception: str | msgspec.UnsetType | None = msgspec.UNSET
-    error_class_on_exception: str | None = None
-    batch_id: Any = msgspec.UNSET
-
-
-_decoder = msgspec.json.Decoder(_WireEvent)
+_decoder = msgspec.json.Decoder(WireEvent)
 
 
 def decode(text: str | bytes) -> Event:
     """Turn the JSON of one event into its record; raise `UndecodableEvent` if it is none."""
     try:
-        return _to_event(_read(text, _WireEvent, _decoder), text)
+        return _to_event(_read(text, WireEvent, _decoder), text)
     except Exception as error:  # noqa: BLE001 - hostile text fails in more ways than one can list
         raise UndecodableEvent(f"{_words(error)}: {_show(text)}") from None
 
@@ -146,19 +88,19 @@ def _read(text: str | bytes, kind: type[Any], decoder: Any = None) -> Any:
         return msgspec.json.decode(msgspec.json.encode(json.loads(text)), type=kind)
 
 
-def _to_event(wire: _WireEvent, text: str | bytes) -> Event:
+def _to_event(wire: WireEvent, text: str | bytes) -> Event:
     if wire.progress is not None:
         return _to_progress(wire.progress)
     if not wire.id or not wire.run_id:
         raise ValueError("an event without id and run id")
     query_id, run_id = _identity(wire.id), _identity(wire.run_id)
     if wire.batch_id is not msgspec.UNSET:
-        return _to_progress(_read(text, _WireProgress))
+        return _to_progress(_read(text, WireProgress))
     if not isinstance(wire.exception, msgspec.UnsetType):
         return _to_terminated(query_id, run_id, wire.exception, wire.error_class_on_exception)
     if wire.timestamp is msgspec.UNSET:
         raise ValueError("an event of an unknown kind")
-    at = _time(wire.timestamp)
+    at = to_time(wire.timestamp)
     if isinstance(
         wire.name, msgspec.UnsetType
     ):  # an idle event never carries it, a started one always does
@@ -207,29 +149,29 @@ def error_class(given: str | None, exception: str) -> str:
     return found[1][:100] if found else "unknown"
 
 
-def _to_progress(wire: _WireProgress) -> Progress:
+def _to_progress(wire: WireProgress) -> Progress:
     phases = {
         _PHASES.get(key) or _snake(key): seconds
         for key, value in (wire.duration_ms or {}).items()
-        if key != "triggerExecution" and (seconds := _milliseconds(value)) is not None
+        if key != "triggerExecution" and (seconds := to_seconds(value)) is not None
     }
     sources = tuple(_to_source(i, source) for i, source in enumerate(wire.sources or ()))
-    times = {key: _time(value) for key, value in (wire.event_time or {}).items()}
-    at = _time(wire.timestamp)
+    times = {key: to_time(value) for key, value in (wire.event_time or {}).items()}
+    at = to_time(wire.timestamp)
     if at is None:
         raise ValueError(f"a progress event without a usable timestamp ({wire.timestamp!r})")
-    whole = _milliseconds((wire.duration_ms or {}).get("triggerExecution"))
+    whole = to_seconds((wire.duration_ms or {}).get("triggerExecution"))
     return Progress(
         query_id=_identity(wire.id),
         run_id=_identity(wire.run_id),
         name=_name(wire.name),
         at=at,
         batch_id=wire.batch_id,
-        seconds=whole if whole is not None else _milliseconds(wire.batch_duration),
-        input_rows=_total(_count(wire.num_input_rows), [s.rows for s in sources]),
-        input_rate=_total(_rate(wire.input_rows_per_second), [s.input_rate for s in sources]),
+        seconds=whole if whole is not None else to_seconds(wire.batch_duration),
+        input_rows=_total(to_count(wire.num_input_rows), [s.rows for s in sources]),
+        input_rate=_total(to_rate(wire.input_rows_per_second), [s.input_rate for s in sources]),
         processed_rate=_total(
-            _rate(wire.processed_rows_per_second), [s.processed_rate for s in sources]
+            to_rate(wire.processed_rows_per_second), [s.processed_rate for s in sources]
         ),
         phases=phases,
         # 1970-01-01T00:00:00.000Z is Spark's way to say that there is no watermark yet
@@ -239,7 +181,7 @@ def _to_progress(wire: _WireProgress) -> Progress:
         event_max=times.get("max"),
         operators=tuple(_to_operator(i, op) for i, op in enumerate(wire.state_operators or ())),
         sources=sources,
-        sink=_to_sink(wire.sink or _WireSink()),
+        sink=_to_sink(wire.sink or WireSink()),
         observed=_observed(wire.observed_metrics or {}),
         has_data=any(source.moved for source in sources),
         replayed="add_batch" in phases
@@ -254,7 +196,7 @@ def _total(whole: Any, parts: list[Any]) -> Any:
     return sum(parts)
 
 
-def _to_source(index: int, wire: _WireSource) -> Source:
+def _to_source(index: int, wire: WireSource) -> Source:
     reader = find_reader(wire.description)
     start, end, latest = (
         _offset(raw) for raw in (wire.start_offset, wire.end_offset, wire.latest_offset)
@@ -270,9 +212,9 @@ def _to_source(index: int, wire: _WireSource) -> Source:
         latest=latest,
         moved=start != end
         and (began.marks != reached.marks if reached.marks else parse(start) != parse(end)),
-        rows=_count(wire.num_input_rows),
-        input_rate=_rate(wire.input_rows_per_second),
-        processed_rate=_rate(wire.processed_rows_per_second),
+        rows=to_count(wire.num_input_rows),
+        input_rate=to_rate(wire.input_rows_per_second),
+        processed_rate=to_rate(wire.processed_rows_per_second),
         began=began.marks,
         reached=reached.marks,
         available=available.marks,
@@ -300,14 +242,14 @@ def _difference(before: int | None, after: int | None) -> float | None:
     return float(after - before)
 
 
-def _to_operator(index: int, wire: _WireOperator) -> Operator:
+def _to_operator(index: int, wire: WireOperator) -> Operator:
     # Spark 3.5 has no name for the session window's operator; 4.x calls it so.
     name = wire.operator_name
     name = "sessionWindowStateStoreSaveExec" if name == "defaultName" else _clean(name)
     custom: dict[str, float] = {}
     snapshots: dict[str, int] = {}
     for key, value in (wire.custom_metrics or {}).items():
-        number = _long(value)
+        number = to_long(value)
         if number is None:
             continue
         if key.startswith(_SNAPSHOT):
@@ -317,26 +259,26 @@ def _to_operator(index: int, wire: _WireOperator) -> Operator:
     return Operator(
         label=f"{index}-{name}",
         name=name,
-        rows=_count(wire.num_rows_total),
-        memory=_count(wire.memory_used_bytes),
-        instances=_count(wire.num_state_store_instances),
-        partitions=_count(wire.num_shuffle_partitions),
-        updated=_count(wire.num_rows_updated),
-        removed=_count(wire.num_rows_removed),
-        dropped=_count(wire.num_rows_dropped_by_watermark),
-        commit_seconds=_milliseconds(wire.commit_time_ms),
-        update_seconds=_milliseconds(wire.all_updates_time_ms),
-        removal_seconds=_milliseconds(wire.all_removals_time_ms),
+        rows=to_count(wire.num_rows_total),
+        memory=to_count(wire.memory_used_bytes),
+        instances=to_count(wire.num_state_store_instances),
+        partitions=to_count(wire.num_shuffle_partitions),
+        updated=to_count(wire.num_rows_updated),
+        removed=to_count(wire.num_rows_removed),
+        dropped=to_count(wire.num_rows_dropped_by_watermark),
+        commit_seconds=to_seconds(wire.commit_time_ms),
+        update_seconds=to_seconds(wire.all_updates_time_ms),
+        removal_seconds=to_seconds(wire.all_removals_time_ms),
         custom=custom,
         snapshot_versions=snapshots,
     )
 
 
-def _to_sink(wire: _WireSink) -> Sink:
+def _to_sink(wire: WireSink) -> Sink:
     return Sink(
         kind=sink_kind(wire.description),
         description=_describe(wire.description),
-        rows=_count(wire.num_output_rows),
+        rows=to_count(wire.num_output_rows),
     )
 
 
@@ -358,61 +300,11 @@ def _observed(metrics: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         _clean(name): {
             _clean(str(field)): number
             for field, value in fields.items()
-            if (number := _number(value)) is not None
+            if (number := to_number(value)) is not None
         }
         for name, fields in metrics.items()
         if isinstance(fields, dict)
     }
-
-
-# ---- numbers, times, names --------------------------------------------------------------------
-
-
-def _number(value: Any) -> float | None:
-    """A finite number, or None; true and false are no numbers here."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _long(value: Any) -> float | None:
-    """A number that Spark can have counted, or None."""
-    number = _number(value)
-    return None if number is None or abs(number) > _LARGEST else number
-
-
-def _count(value: Any) -> int | None:
-    """A count; -1 is Spark's way to say that it does not know."""
-    number = _long(value)
-    return None if number is None or number < 0 else int(number)
-
-
-def _rate(value: Any) -> float | None:
-    number = _number(value)
-    return None if number is None or number < 0 else number
-
-
-def _milliseconds(value: Any) -> float | None:
-    """Milliseconds as seconds; a negative duration (a clock set back) is unknown."""
-    number = _long(value)
-    return None if number is None or number < 0 else number / 1000.0
-
-
-def _time(text: Any) -> float | None:
-    """Seconds since the epoch of Spark's `2026-11-16T02:45:20.848Z`; None if it is not a time."""
-    if not isinstance(text, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(text.removesuffix("Z"))
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return moment.timestamp()
 
 
 def _snake(name: str) -> str:
