@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from datetime import datetime, timezone
 
-from stage import Life
+from stage import Life, apply_to
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
@@ -99,10 +99,10 @@ class Reader:
             "retention": {},
             "at": at,
         }
-        self.fleet.witness(BrokerOffsets(**{**found, **changes}))
+        apply_to(self.fleet, BrokerOffsets(**{**found, **changes}))
 
     def _tell(self, text: str, now: float) -> None:
-        self.fleet.handle(decode(text), now)
+        apply_to(self.fleet, decode(text), now)
 
 
 def nested(positions: dict[tuple[str, str], int]) -> dict[str, dict[str, int]]:

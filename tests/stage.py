@@ -130,6 +130,12 @@ class QuietDriver:
         pass
 
 
+def apply_to(fleet, cause, now=0.0):
+    """Have a fleet take in an event or observation; the query that it changed, or None."""
+    changed = fleet.apply(cause, now).queries
+    return changed[0] if changed else None
+
+
 def feed(agent, *texts, settle=True):
     """Give an agent events as the bridge would, and wait until they are handled."""
     for text in texts:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from streamgauge.masking import mask
 from streamgauge.model.events import Operator, Progress, Source
-from streamgauge.model.fleet import HOUR
+from streamgauge.model.transitions import HOUR_SECONDS
 from streamgauge.model.observations import QueryStatus
 from streamgauge.model.query import Query
 from streamgauge.model.sinks import find_sink
@@ -238,7 +238,7 @@ def describe_start(query: Query, run_id: str, first: Progress | None, outcome: s
     began = query.started_at if query.run_id == run_id else None
     earlier = before is not None or len(query.starts) > 1
     resumed = first is not None and (first.replayed or first.batch_id > 0)
-    recent = [at for at in query.starts if began is None or began - at <= HOUR]
+    recent = [at for at in query.starts if began is None or began - at <= HOUR_SECONDS]
     found = _known(
         {
             "start.kind": "restart" if earlier or resumed else "first",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from promtool import RuleTest, rules_of, run
 from rule_worlds import HOUR, MINUTE, notation
+from stage import apply_to
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
@@ -60,7 +61,8 @@ class History:
         self.event({"name": "orders", "timestamp": iso(0), **IDS})
         ids = {"query_id": IDS["id"], "run_id": IDS["runId"]}
         trigger = "unknown" if trigger_seconds is None else "processing_time"
-        self.fleet.learn(
+        apply_to(
+            self.fleet,
             RunDetails(**ids, trigger=trigger, trigger_seconds=trigger_seconds, idle_seconds=10.0),
             0.0,
         )
@@ -68,7 +70,7 @@ class History:
     def event(self, content: dict) -> None:
         """An event of Spark's."""
         event = decode(json.dumps(content))
-        query = self.fleet.handle(event, self.now)
+        query = apply_to(self.fleet, event, self.now)
         if query is not None:
             self.page.handle(event, query)
 
@@ -127,7 +129,7 @@ class History:
             batch_id=self.batches,
             tasks=tasks,
         )
-        query = self.fleet.look(status)
+        query = apply_to(self.fleet, status)
         if query is not None:
             self.page.observe(query)
 

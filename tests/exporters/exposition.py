@@ -1,7 +1,7 @@
 """An exporter without an agent, told of events one by one."""
 
 from prometheus_client import CollectorRegistry, generate_latest
-from stage import page
+from stage import apply_to, page
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
@@ -26,7 +26,7 @@ def tell(exporter, fleet, *texts, now=NOW):
     """Have both told of these events."""
     for text in texts:
         event = decode(text)
-        query = fleet.handle(event, now)
+        query = apply_to(fleet, event, now)
         if query is not None:
             exporter.handle(event, query)
 
@@ -35,7 +35,7 @@ def look_at(exporter, fleet, life, at, **seen):
     """Have both told of a look at the driver."""
     values = {"trigger_active": True, "data_available": True, "phase": "processing", **seen}
     exporter.observe(
-        fleet.look(QueryStatus(query_id=life.query_id, run_id=life.run_id, at=at, **values))
+        apply_to(fleet, QueryStatus(query_id=life.query_id, run_id=life.run_id, at=at, **values))
     )
 
 

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_lat
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
-from stage import EVENTS, Life, QuietDriver, page, program, recorded, value
+from stage import EVENTS, Life, QuietDriver, apply_to, page, program, recorded, value
 
 from streamgauge.agent import Agent
 from streamgauge.config import Config, make_config
@@ -203,7 +203,7 @@ def test_no_number_breaks_the_exposition(numbers):
                 sources=[{"description": "x", "numInputRows": number, "endOffset": number}],
             )
         )
-        query = fleet.handle(event, NOW)
+        query = apply_to(fleet, event, NOW)
         exporter.handle(event, query)
         live.handle(event, query)
     for metric in text_string_to_metric_families(generate_latest(registry).decode("utf-8")):

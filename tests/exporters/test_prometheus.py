@@ -5,7 +5,7 @@ import json
 import pytest
 from exposition import NOW, exporter_alone, look_at, samples_of, tell, wait_until
 from prometheus_client import generate_latest
-from stage import Life, feed, page, value, wait_for
+from stage import Life, apply_to, feed, page, value, wait_for
 
 from streamgauge.config import QueryConfig
 from streamgauge.model.observations import CheckpointNames, RunDetails
@@ -382,7 +382,7 @@ def test_names_in_the_checkpoint_become_series():
         commits=(5, 6),
         last_commit_at=NOW - 9,
     )
-    exporter.observe(fleet.inspect(look))
+    exporter.observe(apply_to(fleet, look))
     samples = samples_of(registry)
     assert value(samples, "checkpoint_last_offset_batch_id") == 8
     assert value(samples, "checkpoint_last_commit_batch_id") == 6
@@ -398,7 +398,7 @@ def test_two_live_queries_on_one_checkpoint_are_told():
         life = Life(name)
         tell(exporter, fleet, life.started())
         details = RunDetails(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
-        exporter.observe(fleet.learn(details, NOW))
+        exporter.observe(apply_to(fleet, details, NOW))
     samples = samples_of(registry)
     shared = [value(samples, "checkpoint_shared", query=name) for name in "abc"]
     assert shared == [1, 1, 0]
@@ -412,7 +412,7 @@ def test_long_checkpoints_that_differ_at_their_end_are_two():
         tell(exporter, fleet, life.started())
         place = f"s3://lake/{'deep/' * 50}{name}"
         details = RunDetails(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
-        exporter.observe(fleet.learn(details, NOW))
+        exporter.observe(apply_to(fleet, details, NOW))
     samples = samples_of(registry)
     assert [value(samples, "checkpoint_shared", query=name) for name in "ab"] == [0, 0]
     infos = [dict(labels) for name, labels in samples if name == "streamgauge_query_info"]

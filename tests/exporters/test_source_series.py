@@ -6,7 +6,7 @@ import time
 
 from known_broker import T0, Broker, Reader, steady
 from prometheus_client import CollectorRegistry, generate_latest
-from stage import Life, feed, page, value, wait_for
+from stage import Life, apply_to, feed, page, value, wait_for
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
@@ -47,7 +47,7 @@ class Stage:
         """The query fails."""
         self.now = at
         event = decode(self.reader.life.terminated("E: x"))
-        self.exporter.handle(event, self.reader.fleet.handle(event, at))
+        self.exporter.handle(event, apply_to(self.reader.fleet, event, at))
 
     @property
     def query(self):
@@ -138,7 +138,8 @@ def test_source_of_a_failed_query_stays_while_the_probe_sees_it():
     assert value(samples, "source_backlog_rows", query="reader") == waits
     assert value(samples, "batches_total", query="reader", data="true") is None
     stage.exporter.handle(
-        (event := decode(stage.reader.life.started())), stage.reader.fleet.handle(event, stage.now)
+        (event := decode(stage.reader.life.started())),
+        apply_to(stage.reader.fleet, event, stage.now),
     )
     assert value(stage.samples(), "source_backlog_rows", query="reader") == waits
 
@@ -166,7 +167,7 @@ def test_delta_source_in_versions_files_and_bytes():
         "metrics": {"numBytesOutstanding": "2048", "numFilesOutstanding": "3"},
     }
     event = decode(stage.reader.life.progress(sources=[source]))
-    stage.exporter.handle(event, stage.reader.fleet.handle(event, T0 + 5))
+    stage.exporter.handle(event, apply_to(stage.reader.fleet, event, T0 + 5))
     samples, one = stage.samples(), {"query": "reader", "source": "0-delta"}
     assert value(samples, "source_backlog_versions", **one) == 3
     assert value(samples, "source_backlog_files", **one) == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from stage import Life
+from stage import Life, apply_to
 
 from streamgauge.listener.classic.checkpoint_poller import CheckpointWatch
 from streamgauge.listener.inbox import Inbox
@@ -40,7 +40,7 @@ class Store:
 def _watch(*names, seconds=0.05, sizes=False):
     fleet, store, inbox, errors = Fleet(), Store(), Inbox(1000), []
     for name in names:
-        fleet.handle(decode(Life(name).started()), time.time())
+        apply_to(fleet, decode(Life(name).started()), time.time())
     watch = CheckpointWatch(
         store, inbox, lambda: fleet.queries, seconds=seconds, sizes=sizes, failed=errors.append
     )

@@ -5,6 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from stage import apply_to
 
 from streamgauge.listener.connect.client import NETWORK_CUT, SERVER_GONE, SESSION_DEAD, classify
 from streamgauge.listener.connect.patches import DaemonPool
@@ -48,7 +49,7 @@ def _started():
     from streamgauge.model.decoder import decode
 
     fleet, life = Fleet(), Life()
-    fleet.handle(decode(life.started()), 100.0)
+    apply_to(fleet, decode(life.started()), 100.0)
     return fleet, life, decode
 
 
@@ -61,11 +62,11 @@ def _hidden(life, at=110.0):
 def test_hidden_query_is_blind_until_it_is_seen_again():
     """An event is seeing, and so is a look."""
     fleet, life, decode = _started()
-    query = fleet.hide(_hidden(life))
+    query = apply_to(fleet, _hidden(life))
     assert (judge(query, 111.0).state, judge(query, 111.0).reason) == ("blind", "it is gone")
-    query = fleet.handle(decode(life.progress()), 112.0)
+    query = apply_to(fleet, decode(life.progress()), 112.0)
     assert judge(query, 112.0).state != "blind"
-    fleet.hide(_hidden(life, 113.0))
+    apply_to(fleet, _hidden(life, 113.0))
     seen = QueryStatus(
         query_id=life.query_id,
         run_id=life.run_id,
@@ -74,14 +75,14 @@ def test_hidden_query_is_blind_until_it_is_seen_again():
         data_available=False,
         phase="waiting_for_data",
     )
-    assert judge(fleet.look(seen), 114.0).state != "blind"
+    assert judge(apply_to(fleet, seen), 114.0).state != "blind"
 
 
 def test_ended_and_other_runs_are_not_hidden():
     """What is over can't be lost from sight."""
     fleet, life, decode = _started()
-    fleet.handle(decode(life.terminated()), 105.0)
-    assert fleet.hide(_hidden(life)) is None
+    apply_to(fleet, decode(life.terminated()), 105.0)
+    assert apply_to(fleet, _hidden(life)) is None
 
 
 def test_pool_runs_tasks_and_carries_their_errors():

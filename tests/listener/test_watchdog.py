@@ -2,7 +2,7 @@
 
 import threading
 
-from stage import Life, QuietDriver, wait_for
+from stage import Life, QuietDriver, apply_to, wait_for
 
 from streamgauge.listener.classic.driver import ApplicationStopped
 from streamgauge.listener.inbox import Inbox
@@ -43,7 +43,7 @@ def _watch(driver, *lives):
     """A watchdog that is not started, what it finds, and what it complains of."""
     fleet, inbox, errors = Fleet(), Inbox(100), []
     for life in lives:
-        fleet.handle(decode(life.started()), 0.0)
+        apply_to(fleet, decode(life.started()), 0.0)
     watchdog = Watchdog(driver, inbox, lambda: fleet.queries, seconds=5.0, failed=errors.append)
     return watchdog, inbox, errors
 

@@ -1,6 +1,6 @@
 """What is known of a query follows from its events, whatever their order."""
 
-from stage import Life
+from stage import Life, apply_to
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
@@ -8,7 +8,7 @@ from streamgauge.model.observations import Gone, QueryStatus, RunDetails
 
 
 def _handle(fleet, *texts, now=100.0):
-    return [fleet.handle(decode(text), now) for text in texts]
+    return [apply_to(fleet, decode(text), now) for text in texts]
 
 
 def _only(fleet):
@@ -126,14 +126,14 @@ def test_overtaken_run_whose_end_never_comes_is_known_to_have_ended():
         _handle(fleet, life.started(), now=100.0 + n)
     overtaken = life.terminated("java.lang.Error: x")
     _handle(fleet, life.started(), now=110.0)
-    fleet.look(_sighting(life, at=150.0))
+    apply_to(fleet, _sighting(life, at=150.0))
     assert _only(fleet).last_end is None
     for n in range(3):
-        fleet.look(_sighting(life, at=171.0 + n))
+        apply_to(fleet, _sighting(life, at=171.0 + n))
     query = _only(fleet)
     assert query.live
     assert (query.last_end.outcome, query.last_end.at) == ("unknown", 110.0)
-    assert fleet._unended == {}
+    assert fleet._runs._replaced == {}
     assert _handle(fleet, overtaken) == [None]
 
 
@@ -152,7 +152,7 @@ def test_batches_missed_at_the_end_of_a_run_are_counted_once():
     fleet = Fleet()
     life = Life()
     _handle(fleet, life.started(), life.progress())
-    fleet.look(_sighting(life, batch_id=39))
+    apply_to(fleet, _sighting(life, batch_id=39))
     _handle(fleet, life.terminated())
     assert _only(fleet).missed == 38
     life.batch_id = 38  # 0 was seen, 1 to 38 were not
@@ -175,8 +175,8 @@ def test_lost_run_leaves_the_count_to_events_that_may_still_come():
     fleet = Fleet()
     life = Life()
     _handle(fleet, life.started(), life.progress())
-    fleet.look(_sighting(life, batch_id=3))
-    fleet.lose(Gone(query_id=life.query_id, run_id=life.run_id, at=300.0, why="gone"))
+    apply_to(fleet, _sighting(life, batch_id=3))
+    apply_to(fleet, Gone(query_id=life.query_id, run_id=life.run_id, at=300.0, why="gone"))
     assert _only(fleet).missed == 0
 
 
@@ -185,7 +185,7 @@ def test_look_from_before_the_last_event_says_nothing():
     fleet = Fleet()
     life = Life()
     _handle(fleet, life.started(), life.progress(), now=250.0)
-    assert fleet.look(_sighting(life, at=249.0)) is None
+    assert apply_to(fleet, _sighting(life, at=249.0)) is None
     assert _only(fleet).active_since is None
 
 
@@ -204,7 +204,7 @@ def test_listener_added_late_sees_an_idle_query_by_its_name():
     assert _handle(fleet, life.idle()) == [None]
     assert not fleet.queries
     details = RunDetails(query_id=life.query_id, run_id=life.run_id, name="orders")
-    assert fleet.learn(details, 101.0).label == "orders"
+    assert apply_to(fleet, details, 101.0).label == "orders"
     assert _only(fleet).last_idle_at == 100.0
     assert _only(fleet).started_at is None
 
@@ -214,14 +214,14 @@ def test_inflight_age_starts_at_the_first_active_look_and_resets():
     fleet = Fleet()
     life = Life()
     _handle(fleet, life.started())
-    fleet.look(_sighting(life, 200.0))
-    fleet.look(_sighting(life, 205.0))
+    apply_to(fleet, _sighting(life, 200.0))
+    apply_to(fleet, _sighting(life, 205.0))
     assert _only(fleet).inflight_since(206.0) == 200.0
-    fleet.look(_sighting(life, 210.0, trigger_active=False))
+    apply_to(fleet, _sighting(life, 210.0, trigger_active=False))
     assert _only(fleet).inflight_since(211.0) is None
-    fleet.look(_sighting(life, 215.0))
+    apply_to(fleet, _sighting(life, 215.0))
     _handle(fleet, life.progress(), now=216.0)
-    fleet.look(_sighting(life, 220.0))
+    apply_to(fleet, _sighting(life, 220.0))
     assert _only(fleet).inflight_since(221.0) == 220.0
 
 
@@ -231,8 +231,8 @@ def test_lost_run_ends_with_unknown_outcome():
     life = Life()
     _handle(fleet, life.started())
     gone = Gone(query_id=life.query_id, run_id=life.run_id, at=300.0, why="stopped")
-    assert fleet.lose(gone).end.outcome == "unknown"
-    assert fleet.lose(gone) is None
+    assert apply_to(fleet, gone).end.outcome == "unknown"
+    assert apply_to(fleet, gone) is None
     assert _handle(fleet, life.terminated()) == [None]
 
 
@@ -248,7 +248,7 @@ def test_lost_run_whose_failure_spark_still_knows_has_failed():
         why="x",
         exception="java.lang.Error: x",
     )
-    assert fleet.lose(gone).end.outcome == "failed"
+    assert apply_to(fleet, gone).end.outcome == "failed"
 
 
 def test_grace_for_what_ended_well_and_none_for_what_failed():
@@ -279,7 +279,7 @@ def test_of_too_many_failed_queries_the_first_to_fail_go():
 
 def test_past_thousands_of_queries_those_that_ended_first_go(monkeypatch):
     """Whoever keeps something of them is told, so that it can let go as well."""
-    monkeypatch.setattr("streamgauge.model.fleet._QUERIES", 2)
+    monkeypatch.setattr("streamgauge.model.retention._QUERIES_KEPT", 2)
     fleet = Fleet()
     lives = [Life(f"q{n}") for n in range(4)]
     for life in lives:
@@ -294,7 +294,8 @@ def test_budget_grows_with_the_querys_own_pace():
     life = Life()
     _handle(fleet, life.started())
     assert _only(fleet).silence_budget == 300.0
-    fleet.learn(
+    apply_to(
+        fleet,
         RunDetails(
             query_id=life.query_id,
             run_id=life.run_id,
@@ -315,7 +316,7 @@ def test_budget_of_a_query_that_ends_by_itself_has_no_trigger_in_it():
     life = Life()
     _handle(fleet, life.started())
     details = RunDetails(query_id=life.query_id, run_id=life.run_id, trigger="available_now")
-    fleet.learn(details, 100.0)
+    apply_to(fleet, details, 100.0)
     _handle(fleet, life.progress(durationMs={"triggerExecution": 600_000}), now=700.0)
     assert _only(fleet).silence_budget == 610.0
 
@@ -365,5 +366,5 @@ def test_thousand_restarts_leave_one_record():
     assert len(_only(fleet).starts) == 1000
     _handle(fleet, life.started(), now=1_794_787_200.0 + 3700)
     assert len(_only(fleet).starts) < 1000
-    assert len(fleet._runs) < 100
-    assert len(fleet._ended) <= 256
+    assert len(fleet._runs._newest) < 100
+    assert len(fleet._runs._ended) <= 256

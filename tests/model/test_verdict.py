@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stage import Life, recorded
+from stage import Life, apply_to, recorded
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
@@ -34,7 +34,8 @@ class Story:
         self._handle(self.life.started(_iso(self.now)))
         if not learn:
             return self
-        self.fleet.learn(
+        apply_to(
+            self.fleet,
             RunDetails(
                 query_id=self.life.query_id,
                 run_id=self.life.run_id,
@@ -72,14 +73,15 @@ class Story:
     def look(self, after=5.0, tasks=None, **changes):
         self.now += after
         values = {"trigger_active": True, "data_available": True, "phase": "processing"}
-        self.fleet.look(
+        apply_to(
+            self.fleet,
             QueryStatus(
                 query_id=self.life.query_id,
                 run_id=self.life.run_id,
                 at=self.now,
                 tasks=Tasks(**tasks) if tasks else None,
                 **{**values, **changes},
-            )
+            ),
         )
         return self
 
@@ -87,7 +89,7 @@ class Story:
         return self.look(after, trigger_active=False, data_available=data, phase=phase)
 
     def _handle(self, text):
-        self.fleet.handle(decode(text), self.now)
+        apply_to(self.fleet, decode(text), self.now)
         return self
 
 
@@ -279,8 +281,9 @@ def _available_now_without_data():
 
 def _lost():
     story = Story().start().batch()
-    story.fleet.lose(
-        Gone(query_id=story.life.query_id, run_id=story.life.run_id, at=story.now, why="stopped")
+    apply_to(
+        story.fleet,
+        Gone(query_id=story.life.query_id, run_id=story.life.run_id, at=story.now, why="stopped"),
     )
     return story
 

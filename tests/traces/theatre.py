@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from stage import Life
+from stage import Life, apply_to
 
 from streamgauge.exporters.traces.exporter import TraceExporter
 from streamgauge.exporters.traces.failed_batch import Planned
@@ -72,7 +72,7 @@ class Stage:
     def play(self, text):
         """Let the exporter handle one event; returns it."""
         event = decode(text)
-        query = self.fleet.handle(event, self.now)
+        query = apply_to(self.fleet, event, self.now)
         assert query is not None, "the fleet has seen this event before"
         self.exporter.handle(event, query)
         return event
@@ -106,7 +106,7 @@ class Stage:
     def learn(self, **details):
         """The watchdog reads how the run is configured."""
         found = RunDetails(query_id=self.life.query_id, run_id=self.life.run_id, **details)
-        self.exporter.observe(self.fleet.learn(found, self.now))
+        self.exporter.observe(apply_to(self.fleet, found, self.now))
 
     def look(self, after=5.0, **seen):
         """The watchdog looks."""
@@ -115,21 +115,21 @@ class Stage:
         status = QueryStatus(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **values
         )
-        self.exporter.observe(self.fleet.look(status))
+        self.exporter.observe(apply_to(self.fleet, status))
 
     def inspect(self, **names):
         """The names in the checkpoint are read through Spark."""
         found = CheckpointNames(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **names
         )
-        self.exporter.observe(self.fleet.inspect(found))
+        self.exporter.observe(apply_to(self.fleet, found))
 
     def lose(self, **gone):
         """The watchdog finds that the run is over."""
         found = Gone(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, why="gone", **gone
         )
-        self.exporter.observe(self.fleet.lose(found))
+        self.exporter.observe(apply_to(self.fleet, found))
 
     @property
     def query(self):

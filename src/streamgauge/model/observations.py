@@ -102,6 +102,12 @@ class ApplicationStatus(Struct, frozen=True, kw_only=True):
     ui_url: str | None = None
 
 
+class ApplicationStopping(Struct, frozen=True, kw_only=True):
+    """The application is about to be stopped: what its live runs fail with from now on means nothing."""
+
+    at: float
+
+
 class PlannedBatch(Struct, frozen=True, kw_only=True):
     """The newest batch of a failed run's offset log, when it was not committed."""
 
@@ -131,4 +137,5 @@ Observation = (
     | Unseen
     | Gone
     | ApplicationStatus
+    | ApplicationStopping
 )

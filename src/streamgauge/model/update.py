@@ -1,4 +1,4 @@
-"""What exporters are told: one immutable record for one thing that happened to one query."""
+"""What came of an event or observation, and what exporters are told of it: immutable records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from .events import Event
 from .observations import Observation
 from .query import Query
 from .verdict import Verdict
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """What came of one event or observation."""
+
+    queries: tuple[Query, ...] = ()  # those that it changed, as they are now
+    repeated: bool = False  # an event that came before, from a second listener
+    wants_details: tuple[str, str] | None = None  # ask how this (query id, run id) is configured
+    missed: int = 0  # batches that are known to have been done without an event
+    bus_dropped: int = 0  # events that Spark's bus dropped since the last poll
 
 
 class TraceIds(Struct, frozen=True):
