@@ -1,6 +1,6 @@
 """Where Spark's threads leave what they bring: bounded in number and in size, and putting never waits.
 
-When the box is full, old looks go first, which newer ones replace; then only the oldest *progress* of
+When the box is full, old observations go first, which newer ones replace; then only the oldest *progress* of
 the same query, and that is counted. What a query's life hangs on (started, terminated) stays.
 """
 
@@ -10,22 +10,23 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 # Started and terminated events are kept past the limit, but a query that dies every second under a
 # blocked worker must not eat the driver: past this many times the limit the oldest go, counted.
-_CEILING = 4
+_VITAL_CEILING = 4
 # An event of a thousand partitions is long: whatever the limit, no more than this waits.
-_BYTES = 64 * 1024 * 1024
-# The reader looks again this often instead of being woken: a reader that wakes up takes the
+_MOST_BYTES = 64 * 1024 * 1024
+# The reader polls this often instead of being woken: a reader that wakes up takes the
 # interpreter from the very callback that has yet to answer Spark (a fifth of its time).
-_NAP = 0.015
+_NAP_SECONDS = 0.015
 # Queries on one trigger bring their events together: the reader lets such a burst pass before it works, for
-# so many looks at most.
-_PATIENCE = 3
-LOOK = "look"  # the kind of what the watchdog and its like have seen; the next look tells the same
-GONE = "gone"  # of a look that found a run over; no other will tell
+# so many polls at most.
+_BURST_POLLS = 3
+OBSERVATION = "observation"  # what a poller found; its next poll tells the same, and later
+GONE = "gone"  # an observation that no later one repeats: a run is over, the application stops
 MARK = "mark"  # the kind of an item that says: everything put before has been handled
 FAILURE = "failure"  # of an item that Spark's threads leave for the worker to count and to log
 _VITAL = frozenset({"started", "terminated", GONE, MARK})
@@ -35,7 +36,7 @@ class Item(NamedTuple):
     """One thing on its way to the worker."""
 
     kind: str  # started, progress, idle, terminated, or one of the kinds above
-    content: Any  # an event's JSON; a look's record; a mark's threading.Event; an exception
+    content: Any  # an event's JSON; an observation; a mark's threading.Event; an exception
     at: float  # the driver's clock at receipt
     callback_seconds: float | None = None  # time on Spark's bus; None when there is none
     fallback: bool = False  # came through the public objects
@@ -44,7 +45,7 @@ class Item(NamedTuple):
 class Inbox:
     """A queue for one reader and any number of writers. All methods are safe on any thread."""
 
-    def __init__(self, limit: int, most_bytes: int = _BYTES) -> None:
+    def __init__(self, limit: int, most_bytes: int = _MOST_BYTES) -> None:
         self._limit = limit
         self._most_bytes = most_bytes
         self._items: deque[Item] = deque()
@@ -55,6 +56,10 @@ class Inbox:
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def count_dropped(self) -> Mapping[str, int]:
+        """How many were dropped, by kind."""
+        return self.dropped
 
     def put(self, item: Item) -> None:
         """Add an item; never waits for the reader and never raises because of a full box.
@@ -80,7 +85,7 @@ class Inbox:
         """Return everything that waits, oldest first; an empty list after `timeout` seconds."""
         until = time.monotonic() + timeout
         while not self._items and not self._closed and time.monotonic() < until:
-            time.sleep(_NAP)
+            time.sleep(_NAP_SECONDS)
         self._let_burst_pass()
         with self._lock:
             items = list(self._items)
@@ -98,11 +103,11 @@ class Inbox:
         return self._closed
 
     def _let_burst_pass(self) -> None:
-        for _ in range(_PATIENCE):
+        for _ in range(_BURST_POLLS):
             count = len(self._items)
             if not count or self._closed:
                 return
-            time.sleep(_NAP)
+            time.sleep(_NAP_SECONDS)
             if len(self._items) == count:
                 return
 
@@ -116,7 +121,7 @@ class Inbox:
                 if item.kind not in _VITAL:
                     return False
                 fits = self._bytes + size <= self._most_bytes
-                if fits and len(self._items) < self._limit * _CEILING:
+                if fits and len(self._items) < self._limit * _VITAL_CEILING:
                     return True
                 victim = self._items[0]
             self._items.remove(victim)
@@ -125,10 +130,10 @@ class Inbox:
         return True
 
     def _find_least(self, item: Item) -> Item | None:
-        """The oldest look; for an event else the oldest progress of its query, else of any. Never a vital one."""
-        look = next((i for i in self._items if i.kind == LOOK), None)
-        if look is not None or item.kind == LOOK:
-            return look
+        """The oldest observation; for an event else the oldest progress of its query, else of any. Never a vital one."""
+        observation = next((i for i in self._items if i.kind == OBSERVATION), None)
+        if observation is not None or item.kind == OBSERVATION:
+            return observation
         same = _query_of(item)
         return next(
             (i for i in self._items if i.kind not in _VITAL and same and _query_of(i) == same),
@@ -136,7 +141,7 @@ class Inbox:
         ) or next((i for i in self._items if i.kind not in _VITAL), None)
 
     def _count(self, item: Item) -> None:
-        if item.kind == LOOK:
+        if item.kind == OBSERVATION:
             return  # the next one tells the same, and later
         self.dropped[item.kind] = self.dropped.get(item.kind, 0) + 1
 

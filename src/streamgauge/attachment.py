@@ -11,9 +11,10 @@ from streamgauge.listener.classic.application import (
     stop_listening_everywhere,
     unhook_stop,
 )
+from streamgauge.listener.stream_listener import is_connect
 
 from .config import Config
-from .telemetry import TelemetryListener, is_connect
+from .telemetry import TelemetryListener
 
 _lock = threading.RLock()
 _attached: _Attachment | None = None
@@ -24,37 +25,36 @@ class _Attachment:
 
     def __init__(self, listener: TelemetryListener) -> None:
         self.listener = listener
-        self.context: Any = None  # classic: the SparkContext that our bus is on
-        self.bus: Any = None
-        self.session: Any = None  # Connect: the session that the listener was added to
+        self._context: Any = None  # classic: the SparkContext that our bus is on
+        self._bus: Any = None
+        self._session: Any = None  # Connect: the session that the listener was added to
 
     def sees(self, spark: Any) -> bool:
         """Whether nothing is left to do for this session."""
         if is_connect(spark):
-            return self.session is spark
-        return self.context is not None and self.context is active_context()
+            return self._session is spark
+        return self._context is not None and self._context is active_context()
 
     def add(self, spark: Any) -> None:
         if is_connect(spark):
-            self.listener.everywhere = True
-            spark.streams.addListener(self.listener)
-            self.session = spark
+            self.listener.add_everywhere(spark)
+            self._session = spark
             return
         java = self.listener._jlistener  # noqa: SLF001 - our own class
-        self.context = active_context()
-        if self.context is None or self.listener.disabled:
+        self._context = active_context()
+        if self._context is None or self.listener.disabled:
             return
         try:
-            self.bus = listen_everywhere(self.context, java)
-            self.listener.hold(self.bus)
+            self._bus = listen_everywhere(self._context, java)
+            self.listener.hold(self._bus)
         except Exception as error:  # noqa: BLE001 - an unknown Spark: its own session is still seen
-            self.listener.complain(error)
+            self.listener.report_error(error)
             spark.streams.addListener(self.listener)
 
     def remove(self) -> None:
-        if self.bus is not None and self.context is active_context():
-            unhook_stop(self.context)
-            stop_listening_everywhere(self.context, self.bus)
+        if self._bus is not None and self._context is active_context():
+            unhook_stop(self._context)
+            stop_listening_everywhere(self._context, self._bus)
         self.listener.close()
 
 
@@ -66,7 +66,7 @@ def attach(spark: Any, config: Config | None = None, **settings: Any) -> Telemet
     Connect the sessions of this client are seen, and no other client's.
     Raises `ConfigError` for wrong settings, and nothing else of ours.
     """
-    global _attached  # noqa: PLW0603 - one a process, as the agent is
+    global _attached  # noqa: PLW0603 - one per process, as the agent is
     with _lock:
         wanted = TelemetryListener(config, **settings)
         if _attached is None or _attached.listener.closed:

@@ -1,4 +1,4 @@
-"""Failures of our own: counted, logged once a minute, and never the query's."""
+"""Errors of our own: counted, logged once a minute per part, and never the query's."""
 
 from __future__ import annotations
 
@@ -7,40 +7,49 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
-from streamgauge.exporters.logs import Throttle
 from streamgauge.model.stats import Stats
 
 from .masking import mask
+from .throttle import Throttle
 
 
-class Guarded:
-    """Something whose parts may fail. All methods are safe on any thread, and none raises."""
+class ErrorGuard:
+    """What every part of the agent reports its errors to. Safe on any thread; nothing here raises."""
 
     def __init__(self, logger: FilteringBoundLogger) -> None:
         self.logger = logger
         self.stats = Stats()
         self._throttle = Throttle()
 
-    def _failed(self, part: str, error: BaseException) -> None:
-        self.stats.count("errors", part)
-        self.complain(part, error)
-
-    def complain(self, part: str, error: BaseException) -> None:
-        """Log a failure of ours, masked for loggers of others, once a minute a part. Never raises."""
-        try:
-            held = self._throttle.ask(part)
-            if held is not None:
-                self.logger.error(
-                    "a part of the agent failed; the query is not affected",
-                    part=part,
-                    error=mask(f"{type(error).__name__}: {error}"),
-                    held_back=held,
-                )
-        except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it
-            self.stats.count("errors", "logs")
-
-    def _try(self, part: str, work: Callable[[], Any]) -> None:
+    def run(self, part: str, work: Callable[[], Any]) -> None:
+        """Do the work; an error is counted and logged under the part's name."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - whatever it is, the query must not notice
-            self._failed(part, error)
+            self.count_error(part, error)
+
+    def count_error(self, part: str, error: BaseException) -> None:
+        """Count an error of a part, and log it."""
+        self.stats.count("errors", part)
+        self.report_error(part, error)
+
+    def report_error(self, part: str, error: BaseException) -> None:
+        """Log an error that is counted elsewhere, masked, once a minute per part."""
+        self.log_once_a_minute(
+            part,
+            lambda held: self.logger.error(
+                "a part of the agent failed; the query is not affected",
+                part=part,
+                error=mask(f"{type(error).__name__}: {error}"),
+                held_back=held,
+            ),
+        )
+
+    def log_once_a_minute(self, key: str, write: Callable[[int], object]) -> None:
+        """Log unless that was done for this key within the last minute; `write` gets the number held back."""
+        try:
+            held = self._throttle.ask(key)
+            if held is not None:
+                write(held)
+        except Exception:  # noqa: BLE001 - a broken log is not worth a word, there is nowhere to say it
+            self.stats.count("errors", "logs")

@@ -1,98 +1,149 @@
-"""Sees applications through to their end: a classic context's `stop()`, a Connect client's sessions."""
+"""From the first session to the end of the process: `stop()` of contexts and sessions, SIGTERM, exit.
+
+Spark sends no event for the runs that die with their application, so whoever stops it is hooked:
+what is on the bus is taken in first, and the runs that are left are ended after. Safe on any thread;
+nothing here raises.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from streamgauge.listener.classic.application import hook_stop
-from streamgauge.listener.classic.driver import ClassicDriver
-from streamgauge.listener.connect.driver import ConnectDriver
+from streamgauge.listener.driver import ApplicationInfo, Driver
+from streamgauge.listener.inbox import GONE, MARK, Inbox, Item
 from streamgauge.listener.watchdog import Watchdog
+from streamgauge.model.observations import ApplicationStopping, GoneCause
+
+from .error_guard import ErrorGuard
+from .sigterm import TermGuard
+
+# Exit may take two seconds longer than without us, and the server's end is in it.
+EXIT_SECONDS = 1.6
+_BUS_SECONDS = 1.0
+_INBOX_SECONDS = 0.5
 
 
-class Following:
-    """What an agent does when an application begins or ends. Any thread; nothing here raises."""
+class Lifecycle:
+    """What an agent does when an application begins or ends, and when the process does."""
 
     def __init__(
         self,
-        watchdog: Watchdog,
         *,
-        flush: Callable[[], object],
-        breaking: Callable[[], None],
-        lose_all: Callable[[str], None],
-        name: Callable[[str | None], None],
-        made: Callable[[], None],
-        attempt: Callable[[str, Callable[[], Any]], None],
+        driver: Driver,
+        watchdog: Watchdog,
+        inbox: Inbox,
+        guard: ErrorGuard,
+        linger: Callable[[], bool],
+        linger_seconds: float,
+        application_ended: Callable[[], None],
+        close: Callable[[float], None],
     ) -> None:
+        """`linger` waits for a last scrape, if that is wanted; `close` ends the agent in so many seconds."""
+        self._driver = driver
         self._watchdog = watchdog
-        self._flush = flush
-        self._breaking = breaking  # told when what lives is about to be broken by a stop
-        self._lose_all = lose_all
-        self._name = name
-        self._made = made  # told of each new Connect session
-        self._attempt = attempt  # the guard
-
-    def watch(self, context: Any, stopped: Callable[[], None]) -> None:
-        """See a context through its `stop()`: what is on the bus then is not lost."""
-
-        def before() -> None:
-            driver = self._watchdog.driver
-            if isinstance(driver, ClassicDriver):
-                driver.part(context)
-
-        def after() -> None:
-            stopped()
-            self._lose_all("the Spark application was stopped")
-
-        self._hook(context, before, after, self._breaking)
-
-    def follow(self, session: Any, listener: Any, *, everywhere: bool = False) -> None:
-        """Look at a Connect session from now on, and at the one that takes its place."""
-        driver = self._watchdog.driver
-        if not isinstance(driver, ConnectDriver):
-            driver = self._watchdog.driver = ConnectDriver(self._watchdog.lose_all, self._made)
-        driver.everywhere = driver.everywhere or everywhere
-        answer = driver.add(session, listener).answer
-        if answer is not None:
-            self._name(answer.app_name)
-        self._hook(
-            session, lambda: driver.part(session), lambda: self._session_stopped(driver, session)
+        self._inbox = inbox
+        self._guard = guard
+        self._linger = linger
+        self._application_ended = application_ended
+        self._close = close
+        self._pid = os.getpid()
+        self._running = False
+        self._term = TermGuard(
+            lambda: self.leave(GoneCause.PROCESS_TERMINATED),
+            EXIT_SECONDS + _BUS_SECONDS + linger_seconds,
         )
 
-    def skip_farewells(self) -> None:
-        """At exit: have no client wait for a server that does not answer."""
-        driver = self._watchdog.driver
-        if isinstance(driver, ConnectDriver):
-            self._attempt("exit", driver.skip_farewells)
+    # ---- the process -----------------------------------------------------------------------
 
-    def close(self) -> None:
-        """The agent has ended."""
-        driver = self._watchdog.driver
-        if isinstance(driver, ConnectDriver):
-            self._attempt("exit", driver.close)
+    def begin(self) -> None:
+        """Be called at exit and on SIGTERM from now on."""
+        self._running = True
+        self._guard.run("exit", self._term.install)
+        atexit.register(self._exit)
 
-    def _session_stopped(self, driver: ConnectDriver, session: Any) -> None:
-        if not driver.leave(session):
-            self._lose_all("the application stopped its Connect session")
+    def end(self) -> None:
+        """The agent has ended: nothing is left to do at exit."""
+        self._running = False
+        self._guard.run("exit", self._driver.close)
+        self._guard.run("exit", self._term.remove)
+        atexit.unregister(self._exit)
 
-    def _hook(
-        self,
-        stoppable: Any,
-        before: Callable[[], None],
-        after: Callable[[], None],
-        flushed: Callable[[], None] = lambda: None,
-    ) -> None:
-        def flush() -> None:
-            before()
-            self._flush()
-            flushed()
+    def leave(self, cause: GoneCause) -> None:
+        """The process ends: flush, end what runs, linger if that is wanted, close."""
+        deadline = time.monotonic() + EXIT_SECONDS
+        if not self._running or os.getpid() != self._pid:  # a forked child has none of our threads
+            return
+        self.flush()
+        self._guard.run("exit", self._driver.skip_farewells)
+        self._lose_all(cause)
+        if self._linger():
+            deadline = time.monotonic() + EXIT_SECONDS
+        self._close(max(0.2, deadline - time.monotonic()))
 
-        self._attempt(
+    def _exit(self) -> None:
+        self._guard.run("exit", lambda: self.leave(GoneCause.PROCESS_ENDED))
+
+    def meet_session(self) -> None:
+        """A Connect session was made: poll soon, and leave before its client does.
+
+        Exit hooks run in reverse: the last to register is the first to be called.
+        """
+        if self._running:
+            atexit.unregister(self._exit)
+            atexit.register(self._exit)
+        self._watchdog.wake()
+
+    # ---- applications ----------------------------------------------------------------------
+
+    def follow(self, stoppable: Any, listener: Any, *, everywhere: bool) -> ApplicationInfo:
+        """See a context or Connect session through its `stop()`; what it says of its application."""
+        info = self._driver.add(stoppable, listener, everywhere=everywhere)
+        self._guard.run(
             "bridge",
             lambda: hook_stop(
                 stoppable,
-                lambda: self._attempt("bridge", flush),
-                lambda: self._attempt("bridge", after),
+                lambda: self._guard.run("bridge", lambda: self._before_stop(stoppable)),
+                lambda: self._guard.run("bridge", lambda: self._after_stop(stoppable)),
             ),
         )
+        return info
+
+    def _before_stop(self, stoppable: Any) -> None:
+        self._driver.part(stoppable)
+        self.flush()
+        if self._driver.stop_cause is GoneCause.APPLICATION_STOPPED:
+            # A context takes every query with it; what failed before has been taken in above.
+            now = time.time()
+            self._inbox.put(Item(GONE, ApplicationStopping(at=now), now))
+
+    def _after_stop(self, stoppable: Any) -> None:
+        if not self._driver.leave(stoppable):
+            self._application_ended()
+            self._lose_all(self._driver.stop_cause)
+
+    # ---- what is on the way ----------------------------------------------------------------
+
+    def flush(self) -> bool:
+        """Take in what is on Spark's bus now; whether all of it was handled in time."""
+        if not self._running:
+            return False
+        self._watchdog.drain(_BUS_SECONDS)
+        return self._settle()
+
+    def _lose_all(self, cause: GoneCause) -> None:
+        """End the runs that go on: Spark sends no event for those that die with the application."""
+        if self._running:
+            self._watchdog.lose_all(cause)
+            self._settle()
+
+    def _settle(self) -> bool:
+        """Wait a little until what is in the inbox now has been handled."""
+        handled = threading.Event()
+        self._inbox.put(Item(MARK, handled, time.time()))
+        return handled.wait(_INBOX_SECONDS)

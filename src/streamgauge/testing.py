@@ -13,10 +13,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from streamgauge.exporters import Exporter
+from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import Event, Idle, Progress, Started, kind_of
-from streamgauge.model.observations import ApplicationStatus
+from streamgauge.model.observations import ApplicationStatus, GoneCause
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import Verdict, judge
 
@@ -71,7 +72,7 @@ class Player:
             config,
             registry=CollectorRegistry(auto_describe=False),
             exporters=[self.memory, *exporters],
-            driver=_Nothing(),
+            driver=_NoDriver(),
             clock=lambda: self.now,
         )
         self._agent.registry.register(self._agent.prometheus)
@@ -101,7 +102,7 @@ class Player:
     def value(self, name: str, query: str | None = None, **labels: str) -> float | None:
         """One sample of the page by its name without the prefix; None when it is absent."""
         if query is not None:
-            labels = {"app": self._agent.prometheus.app, "query": query, **labels}
+            labels = {"app": self._agent.application().name, "query": query, **labels}
         found: float | None = self._agent.registry.get_sample_value(f"streamgauge_{name}", labels)
         return found
 
@@ -121,16 +122,27 @@ class Player:
         self.close()
 
 
-class _Nothing:
-    """A driver that sees nothing: there is no Spark to look at."""
+class _NoDriver:
+    """A driver that sees nothing: there is no Spark to poll."""
 
-    def tick(self) -> ApplicationStatus:
+    stop_cause = GoneCause.APPLICATION_STOPPED
+
+    def add(self, stoppable: Any, listener: Any, *, everywhere: bool = False) -> ApplicationInfo:
+        return ApplicationInfo()
+
+    def part(self, stoppable: Any) -> None:
+        pass
+
+    def leave(self, stoppable: Any) -> bool:
+        return False
+
+    def poll_application(self) -> ApplicationStatus:
         return ApplicationStatus(at=0.0)
 
     def details(self, query_id: str, run_id: str) -> None:
         return None
 
-    def sight(self, query: Query) -> None:
+    def poll_query(self, query: Query) -> None:
         return None
 
     def forget(self, run_ids: set[str]) -> None:
@@ -138,6 +150,15 @@ class _Nothing:
 
     def drain(self, seconds: float) -> None:
         pass
+
+    def skip_farewells(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def checkpoint_files(self) -> None:
+        return None
 
 
 def _texts(event: Recorded) -> list[str]:

@@ -1,7 +1,8 @@
 """The one thread that does the work: takes from the inbox, keeps the fleet, feeds the exporters.
 
-One guard, in one place: an exporter that fails is counted and logged, and the others still get the
-event.
+Every item goes the same way: decode, `Fleet.apply`, one `Update` per query that changed, the tracer,
+the exporters. One guard, in one place: an exporter that fails is counted and logged, and the others
+still get the update.
 """
 
 from __future__ import annotations
@@ -9,28 +10,59 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
 
 from streamgauge.exporters import Exporter
-from streamgauge.listener.inbox import FAILURE, GONE, LOOK, MARK, Inbox, Item
+from streamgauge.listener.inbox import FAILURE, GONE, MARK, OBSERVATION, Inbox, Item
 from streamgauge.model.decoder import UndecodableEvent, decode
-from streamgauge.model.events import Event, Idle, Started, Terminated, kind_of
+from streamgauge.model.events import Event, kind_of
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import (
-    ApplicationStatus,
-    CheckpointNames,
-    Gone,
-    QueryStatus,
-    RunDetails,
-    SourceBacklog,
-    Unseen,
-)
+from streamgauge.model.observations import ApplicationStatus, Observation
 from streamgauge.model.query import Query
-from streamgauge.model.sources.broker_offsets import BrokerOffsets
-from streamgauge.model.stats import Stats
-from streamgauge.model.verdict import Verdict, judge
+from streamgauge.model.update import Applied, TraceIds, Update
+from streamgauge.model.verdict import judge
+from streamgauge.model.verdict_log import VerdictLog
 
-_BEAT = 1.0
+from .error_guard import ErrorGuard
+from .heartbeat import Heartbeat
+
+_BEAT_SECONDS = 1.0
+
+
+class Tracer(Protocol):
+    """Writes the trace of an update before the exporters get it: they name the trace."""
+
+    def trace(self, update: Update) -> TraceIds | None:
+        """Write what this update completes; the ids of the trace that it belongs to."""
+
+    def close(self) -> None:
+        """Send what is left, within a second."""
+
+
+class Evidence(Protocol):
+    """What can be read about an event from files on this host, in bounded time."""
+
+    def collect(self, cause: Event | Observation, query: Query) -> Sequence[Observation]:
+        """Observations that belong to what just happened to this query; never raises."""
+
+
+class Reports(Protocol):
+    """Whom the worker tells what is not about one query. All methods return at once."""
+
+    def request_details(self, query_id: str, run_id: str) -> None:
+        """A run began: ask how it is configured."""
+
+    def observe_application(self, status: ApplicationStatus) -> None:
+        """A poll of the application as a whole came in."""
+
+    def beat(self) -> None:
+        """The worker lives; check what else must go on."""
+
+    def time_event(self, callback_seconds: float | None, handling_seconds: float) -> None:
+        """An event took so long: on Spark's bus, and in the worker."""
 
 
 class Worker:
@@ -38,50 +70,55 @@ class Worker:
 
     def __init__(
         self,
+        *,
         inbox: Inbox,
         fleet: Fleet,
         exporters: Sequence[Exporter],
-        stats: Stats,
-        *,
-        complain: Callable[[str, BaseException], None],
-        wanted: Callable[[str, str], None] = lambda *_: None,
-        ticked: Callable[[ApplicationStatus], None] = lambda _: None,
-        beat: Callable[[], None] = lambda: None,
-        timed: Callable[[float | None, float], None] = lambda *_: None,
+        reports: Reports,
+        guard: ErrorGuard,
+        verdicts: VerdictLog,
+        heartbeat: Heartbeat,
+        tracer: Tracer | None = None,
+        evidence: Evidence | None = None,
         record: Callable[[str, str, str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._inbox = inbox
         self._fleet = fleet
         self._exporters = exporters
-        self._stats = stats
-        self._complain = complain
-        self._wanted = wanted  # asks for the details of a run
-        self._ticked = ticked
-        self._beat = beat  # checks what else must go on
-        self._timed = timed
+        self._reports = reports
+        self._guard = guard
+        self._verdicts = verdicts
+        self._heartbeat = heartbeat
+        self._tracer = tracer
+        self._evidence = evidence
         self._record = record  # keeps an event as it came
         self._clock = clock
-        self._bus_dropped: int | None = None
-        self._missed: dict[str, int] = {}
-        self._told_the_end: set[int] = set()  # exporters that were closed
-        self._verdicts: dict[str, Verdict] = {}
-        self.broken: frozenset[str] = frozenset()  # runs that the end of their application breaks
-        self.seen_at = clock()
+        self._closed: set[int] = set()  # exporters that were closed
         self._thread = threading.Thread(target=self._run, name="streamgauge-worker", daemon=True)
 
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
 
-    def join(self, seconds: float) -> bool:
-        """Wait for the inbox to be worked off after it was closed; whether it was."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+    def close(self, seconds: float) -> None:
+        """Work off the inbox, which is closed by now, and close the exporters; in bounded time."""
+        if self._thread.ident is None:  # never started
+            self.close_exporters()
+            return
+        deadline = time.monotonic() + seconds
+        self._thread.join(seconds * 0.7)
+        if not self._thread.is_alive():
+            return
+        # One exporter holds the worker; the others still get their word.
+        closing = threading.Thread(target=self.close_exporters, daemon=True)
+        with suppress(RuntimeError):  # from Python 3.12 no thread can be started at exit
+            closing.start()
+            closing.join(max(0.1, deadline - time.monotonic()))
 
     def _run(self) -> None:
         while True:
-            items = self._inbox.take(_BEAT)
+            items = self._inbox.take(_BEAT_SECONDS)
             self.step(items)
             if self._inbox.closed and not items:
                 self.close_exporters()
@@ -89,146 +126,112 @@ class Worker:
 
     def step(self, items: Sequence[Item]) -> None:
         """Handle items and let go of what is old; never raises."""
-        self.seen_at = self._clock()
+        self._heartbeat.beat()
         for item in items:
             self.handle(item)
-            self.seen_at = self._clock()
+            self._heartbeat.beat()
             time.sleep(0)  # a callback that waits for the interpreter goes first
-        self._guard("worker", self._sweep)
-        self._guard("worker", self._beat)
+        self._guard.run("worker", self._sweep)
+        self._guard.run("worker", self._reports.beat)
 
     def handle(self, item: Item) -> None:
         """Handle one item; never raises."""
         if item.kind == MARK:
             item.content.set()
-            return
-        if item.kind == FAILURE:
-            self._fail("bridge", item.content)
-            return
-        if item.kind in {LOOK, GONE}:
-            self._guard("worker", lambda: self._look(item))
-            return
-        began = time.perf_counter()
-        self._guard("worker", lambda: self._event(item))
-        self._timed(item.callback_seconds, time.perf_counter() - began)
+        elif item.kind == FAILURE:
+            self._guard.count_error("bridge", item.content)
+        elif item.kind in {OBSERVATION, GONE}:
+            self._guard.run("worker", lambda: self._take_observation(item))
+        else:
+            began = time.perf_counter()
+            self._guard.run("worker", lambda: self._take_event(item))
+            self._reports.time_event(item.callback_seconds, time.perf_counter() - began)
 
-    def _guard(self, part: str, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - this is the one guard
-            self._fail(part, error)
+    # ---- in --------------------------------------------------------------------------------
 
-    def _fail(self, part: str, error: BaseException) -> None:
-        self._stats.count("errors", part)
-        self._complain(part, error)
-
-    # ---- events ----------------------------------------------------------------------------
-
-    def _event(self, item: Item) -> None:
+    def _take_event(self, item: Item) -> None:
+        stats = self._guard.stats
         if item.fallback:
-            self._stats.count("fallback_events")
+            stats.count("fallback_events")
         try:
             event = decode(item.content)
         except UndecodableEvent as error:
-            self._fail("decoder", error)
+            self._guard.count_error("decoder", error)
             return
-        if isinstance(event, Terminated) and event.exception and event.run_id in self.broken:
-            self._stats.count("events", "terminated")
-            return  # not a failure of its own; that it is over is told with the application's end
-        query = self._fleet.handle(event, item.at)
-        if query is None:
-            self._skip(event)
-            return
-        self._stats.count("events", kind_of(event))
-        if self._record:
-            keep, text = self._record, str(item.content)
-            self._guard("recorder", lambda: keep(query.label, query.query_id, text))
-        if isinstance(event, Started):
-            self._wanted(query.query_id, query.run_id)
-        self._count_missed(query)
-        self._tell(lambda exporter: exporter.handle(event, query))
-        self._judge(query)
+        applied = self._fleet.apply(event, item.at)
+        stats.count("events", "duplicate" if applied.repeated else kind_of(event))
+        for query in applied.queries if self._record else ():
+            self._keep(query, str(item.content))
+        self._tell(event, applied, item.at)
 
-    def _skip(self, event: Event) -> None:
-        """An event seen before; or the idling of a query whose name must be asked for first."""
-        if isinstance(event, Idle) and event.query_id not in self._fleet.queries:
-            self._stats.count("events", "idle")
-            self._wanted(event.query_id, event.run_id)
-        else:
-            self._stats.count("events", "duplicate")
+    def _take_observation(self, item: Item) -> None:
+        observation: Observation = item.content
+        applied = self._fleet.apply(observation, item.at)
+        if isinstance(observation, ApplicationStatus):
+            self._reports.observe_application(observation)
+        self._tell(observation, applied, item.at)
 
-    def _count_missed(self, query: Query) -> None:
-        known = self._missed.get(query.query_id, 0)
-        if query.missed > known:
-            self._missed[query.query_id] = query.missed
-            self._stats.count("missed_batches", by=query.missed - known)
+    def _keep(self, query: Query, text: str) -> None:
+        record = self._record
+        if record is not None:
+            self._guard.run("recorder", lambda: record(query.label, query.query_id, text))
 
-    # ---- looks -----------------------------------------------------------------------------
+    # ---- out -------------------------------------------------------------------------------
 
-    def _look(self, item: Item) -> None:
-        look: Any = item.content
-        if isinstance(look, ApplicationStatus):
-            self._tick(look)
-            return
-        if isinstance(look, BrokerOffsets):
-            for each in self._fleet.witness(look):
-                self._tell(lambda exporter, each=each: exporter.observe(each))  # type: ignore[misc]
-            return
-        if isinstance(look, RunDetails):
-            query = self._fleet.learn(look, item.at)
-        elif isinstance(look, QueryStatus):
-            query = self._fleet.look(look)
-        elif isinstance(look, CheckpointNames | SourceBacklog):
-            query = self._fleet.inspect(look)
-        elif isinstance(look, Unseen):
-            query = self._fleet.hide(look)
-        elif isinstance(look, Gone):
-            query = self._fleet.lose(look)
-        else:
-            raise TypeError(f"the inbox held a {type(look).__name__}")
-        if query is not None:
-            self._count_missed(query)
-            self._tell(lambda exporter: exporter.observe(query))
-            self._judge(query)
+    def _tell(self, cause: Event | Observation, applied: Applied, at: float) -> None:
+        """Count and pass on what came of an event or observation."""
+        stats = self._guard.stats
+        if applied.missed:
+            stats.count("missed_batches", by=applied.missed)
+        if applied.bus_dropped:
+            stats.count("bus_dropped_events", by=applied.bus_dropped)
+        if applied.wants_details is not None:
+            self._reports.request_details(*applied.wants_details)
+        for query in applied.queries:
+            self._publish(cause, self._add_evidence(cause, query, at))
 
-    def _tick(self, tick: ApplicationStatus) -> None:
-        self._ticked(tick)
-        if tick.bus_dropped is not None:
-            new = tick.bus_dropped - (self._bus_dropped or 0)
-            if self._bus_dropped is not None and new > 0:
-                self._stats.count("bus_dropped_events", by=new)
-            self._bus_dropped = tick.bus_dropped
+    def _add_evidence(self, cause: Event | Observation, query: Query, at: float) -> Query:
+        """What files on this host tell of this very event, taken in like any other observation."""
+        if self._evidence is not None:
+            for found in self._evidence.collect(cause, query):
+                self._fleet.apply(found, at)
+        return self._fleet.queries.get(query.query_id, query)
+
+    def _publish(self, cause: Event | Observation | None, query: Query) -> None:
+        now = self._clock()
+        verdict = judge(query, now)
+        previous = self._verdicts.record(query.label, verdict)
+        self._export(Update(at=now, cause=cause, query=query, verdict=verdict, previous=previous))
+
+    def _export(self, update: Update) -> None:
+        tracer = self._tracer
+        traced: list[TraceIds | None] = []
+        if tracer is not None:
+            self._guard.run("traces", lambda: traced.append(tracer.trace(update)))
+        if traced and traced[0] is not None:
+            update = msgspec.structs.replace(update, trace=traced[0])
+        for exporter in self._exporters:
+            self._guard.run(exporter.name, lambda to=exporter: to.export(update))  # type: ignore[misc]
 
     def _sweep(self) -> None:
         now = self._clock()
         for query in self._fleet.sweep(now):
-            self._verdicts.pop(query.label, None)
-            self._tell(lambda exporter, query=query: exporter.forget(query))  # type: ignore[misc]
-        if len(self._missed) > len(self._fleet.queries):
-            known = self._fleet.queries
-            self._missed = {key: n for key, n in self._missed.items() if key in known}
+            self._verdicts.forget(query.label)
+            self._export(
+                Update(at=now, cause=None, query=query, verdict=judge(query, now), forgotten=True)
+            )
         for query in self._fleet.fading(now):
-            self._tell(lambda exporter, query=query: exporter.observe(query))  # type: ignore[misc]
-
-    # ---- telling ---------------------------------------------------------------------------
-
-    def _tell(self, tell: Callable[[Exporter], None]) -> None:
-        for exporter in self._exporters:
-            self._guard(exporter.name, lambda exporter=exporter: tell(exporter))  # type: ignore[misc]
-
-    def _judge(self, query: Query) -> None:
-        after = judge(query, self._clock())
-        before = self._verdicts.get(query.label)
-        if before is None or before.state != after.state:
-            self._verdicts[query.label] = after
-            self._tell(lambda exporter: exporter.change(query, before, after))
+            self._publish(None, query)
 
     def close_exporters(self) -> None:
         """Let each exporter send what is left, once; any thread, should the worker's be stuck.
 
-        The first to be told of events is the last here: traces wait for a collector that may be dead.
+        Traces come last: they may wait for a collector that is dead.
         """
-        for exporter in reversed(self._exporters):
-            if id(exporter) not in self._told_the_end:
-                self._told_the_end.add(id(exporter))
-                self._guard(exporter.name, exporter.close)
+        closing: list[Exporter | Tracer] = [*self._exporters]
+        if self._tracer is not None:
+            closing.append(self._tracer)
+        for part in closing:
+            if id(part) not in self._closed:
+                self._closed.add(id(part))
+                self._guard.run(getattr(part, "name", "traces"), part.close)

@@ -42,15 +42,21 @@ class CurrentApplication:
     def enter(
         self, name: str | None = None, app_id: str | None = None, spark_version: str | None = None
     ) -> bool:
-        """A Spark application began, maybe another one than before; whether anything is new."""
-        return self._change(
-            lambda old: msgspec.structs.replace(
+        """A listener was added in a Spark application; whether anything is new.
+
+        Its name counts if the application is another one than before, or if none is known yet.
+        """
+
+        def change(old: Application) -> Application:
+            other = app_id is not None and app_id != old.app_id
+            return msgspec.structs.replace(
                 old,
-                name=self._choose(old, name),
-                app_id=app_id or old.app_id,
-                spark_version=spark_version or old.spark_version,
+                name=self._choose(old, name) if other or old.name == UNKNOWN else old.name,
+                app_id=app_id if other else old.app_id,
+                spark_version=spark_version if other else old.spark_version or spark_version,
             )
-        )
+
+        return self._change(change)
 
     def observe(self, name: str | None, spark_version: str | None, ui_url: str | None) -> bool:
         """Take in what a poll of the driver found; whether the name is new.
