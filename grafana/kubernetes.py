@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .alerts import commands as rules_commands
-from .alerts.knobs import UnknownKnobError
 from .alerts.prometheus import KUBERNETES_FILE, kubernetes_rule
+from .alerts.settings import RuleSettingsError
 from .alerts.yamltext import dump
 from .dashboards import commands as dashboards_commands
 from .dashboards.provisioning import config_maps
@@ -103,7 +103,7 @@ def run_export(args: argparse.Namespace) -> int:
             path = args.directory / name
             path.write_text(_HEADER + "---\n".join(map(dump, resources)), encoding="utf-8")
             sys.stdout.write(f"{path}\n")
-    except (UnknownKnobError, ValueError, OSError) as error:
+    except (RuleSettingsError, ValueError, OSError) as error:
         sys.stderr.write(f"streamgauge export: {error}\n")
         return COULD_NOT_LOOK
     rules_commands.warn_of_relative_links(rules.settings)

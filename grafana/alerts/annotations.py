@@ -114,7 +114,7 @@ def trace_url(alert: Alert) -> str:
 
 
 def annotate(alert: Alert) -> dict[str, str]:
-    """All annotations of an alert, with knobs still as `$knob`."""
+    """All annotations of an alert, with rule parameters still as `$name`."""
     found = {
         "summary": alert.summary,
         "description": alert.description,

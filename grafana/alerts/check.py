@@ -15,7 +15,7 @@ from .rule import select
 
 # Absent on a healthy fleet, each for its reason; everything else must be there.
 CONDITIONAL = {
-    "streamgauge_alert_threshold": "only where a query overrides a knob",
+    "streamgauge_alert_threshold": "only where a query overrides a rule parameter",
     "streamgauge_batch_duration_max_seconds": "from the first batch of a run on",
     "streamgauge_checkpoint_resets_total": "only where the checkpoint can be read",
     "streamgauge_checkpoint_shared": "only where the checkpoint can be read",

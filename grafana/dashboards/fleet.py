@@ -20,7 +20,7 @@ from .promql import (
     WARNING,
     WATERMARK_LAG,
     best,
-    knob,
+    parameter,
     rate,
     recorded,
     series,
@@ -135,7 +135,7 @@ _STATS = (
             instant=True,
         ),
         alerts=("RestartLoop",),
-        steps=((None, GREEN), (knob("restart_count"), ORANGE)),
+        steps=((None, GREEN), (parameter("restart_count"), ORANGE)),
         decimals=0,
     ),
     _stat(
@@ -219,7 +219,7 @@ _TABLE = Panel(
             "^Backlog$",
             (
                 ("unit", "short"),
-                ("thresholds", ((None, TEXT), (knob("backlog_rows"), ORANGE))),
+                ("thresholds", ((None, TEXT), (parameter("backlog_rows"), ORANGE))),
                 ("cell", "color-text"),
             ),
         ),
@@ -230,7 +230,7 @@ _TABLE = Panel(
             (
                 ("unit", "percentunit"),
                 ("decimals", 0),
-                ("thresholds", ((None, TEXT), (knob("regression_ratio") - 1, ORANGE))),
+                ("thresholds", ((None, TEXT), (parameter("regression_ratio") - 1, ORANGE))),
                 ("cell", "color-text"),
             ),
         ),
@@ -322,7 +322,7 @@ _SLOWER = Panel(
     width=6,
     height=15,
     minimum=None,
-    steps=((None, GREEN), (knob("regression_ratio") - 1, ORANGE)),
+    steps=((None, GREEN), (parameter("regression_ratio") - 1, ORANGE)),
     decimals=0,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.exporters.metrics.table import METRICS, PREFIX
 from streamgauge.grafana.alerts.catalogue import recordings
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
 
 QUERY = "job, app, query"
 CHOSEN = 'job=~"$job", app=~"$app", query=~"$query"'
@@ -91,7 +91,7 @@ def failures(window: str, by: str) -> str:
     )
 
 
-def knob(name: str) -> float:
+def parameter(name: str) -> float:
     """The value that the alert rules ship with."""
     value = _SETTINGS.value(name)
     if isinstance(value, str):
@@ -100,7 +100,7 @@ def knob(name: str) -> float:
 
 
 def window(name: str) -> str:
-    """A knob as a range: `15m`."""
+    """A parameter as a range: `15m`."""
     return _SETTINGS.duration(name)
 
 

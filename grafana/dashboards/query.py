@@ -13,7 +13,7 @@ from .promql import (
     best,
     failures,
     increase,
-    knob,
+    parameter,
     rate,
     recorded,
     series,
@@ -91,7 +91,7 @@ _NOW = (
         _NO_QUERY,
         Target(best("max", "inflight_batch_seconds"), "running", instant=True),
         alerts=("BatchStuck",),
-        steps=((None, GREEN), (knob("stuck_seconds"), RED)),
+        steps=((None, GREEN), (parameter("stuck_seconds"), RED)),
     ),
     _fact(
         "Its tasks",
@@ -126,7 +126,11 @@ _NOW = (
             instant=True,
         ),
         alerts=("RestartLoop",),
-        steps=((None, GREEN), (knob("restart_count") - 1, ORANGE), (knob("restart_count"), RED)),
+        steps=(
+            (None, GREEN),
+            (parameter("restart_count") - 1, ORANGE),
+            (parameter("restart_count"), RED),
+        ),
         decimals=0,
     ),
 )
@@ -286,7 +290,7 @@ BACKLOG = Panel(
     condition="the source tells how far it is: Kafka, or another that reports its latest offset",
     width=6,
     axis="rows",
-    steps=((None, BLUE), (knob("backlog_rows"), RED)),
+    steps=((None, BLUE), (parameter("backlog_rows"), RED)),
     line=True,
 )
 
@@ -302,7 +306,7 @@ DRAIN_TIME = Panel(
     alerts=("FallingBehind",),
     condition="the source tells how far it is, and less comes in than is read",
     width=6,
-    steps=((None, BLUE), (knob("drain_seconds"), RED)),
+    steps=((None, BLUE), (parameter("drain_seconds"), RED)),
     line=True,
 )
 

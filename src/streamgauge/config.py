@@ -16,8 +16,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from streamgauge.grafana.alerts.knobs import PER_QUERY
+from streamgauge.model.thresholds import PER_QUERY
 
+from .errors import StreamgaugeError
 from .masking import MASK, clean, mask, mask_all
 
 PREFIX = "STREAMGAUGE_"
@@ -40,7 +41,7 @@ def is_properties_file(setting: str) -> bool:
     return "/" in setting or setting.endswith((".properties", ".conf"))
 
 
-class ConfigError(ValueError):
+class ConfigError(StreamgaugeError, ValueError):
     """A setting that can't be used; the message names it, its value and what is allowed."""
 
 
@@ -66,7 +67,7 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     partition_series: Annotated[int, Meta(ge=-1)] = 32
     """Backlog by partition: of so many partitions a source, those furthest behind; 0: none, -1: all."""
     thresholds: dict[str, Annotated[float, Meta(ge=0)]] = {}
-    """Thresholds of the alert rules that are other for this query, by knob: `{"late_ratio": 0.1}`."""
+    """Thresholds of the alert rules that are other for this query, by rule parameter: `{"late_ratio": 0.1}`."""
 
     def __post_init__(self) -> None:
         _check_labels(self)

@@ -14,9 +14,9 @@ from msgspec import Struct, structs
 
 from streamgauge.checkpoint import CheckpointError, make_report, read_checkpoint
 from streamgauge.checkpoint.wording import mask_lines, say_age, to_json
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.listener.kafka.broker import BrokerError, KafkaBroker
 from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
+from streamgauge.model.thresholds import default_number
 
 from .masking import mask
 
@@ -185,7 +185,7 @@ def _aged(part: PartitionLag, written: float | None, now: float) -> PartitionLag
     headroom = None if part.retention is None else part.retention - lag
     finding = part.finding
     if headroom is not None and part.retention is not None and not finding:
-        share = float(Settings().value("retention_share"))  # as the alert RetentionRisk has it
+        share = default_number("retention_share")  # as the alert RetentionRisk has it
         if headroom < share * part.retention:
             finding = f"the oldest unread row may be deleted {_say_soon(headroom)}"
     return structs.replace(part, lag=lag, headroom=headroom, finding=finding)

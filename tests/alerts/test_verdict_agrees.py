@@ -13,7 +13,7 @@ from rule_worlds import HOUR, MINUTE, notation
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import QueryStatus, RunDetails, Tasks
