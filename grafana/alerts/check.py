@@ -9,6 +9,8 @@ import urllib.request
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from streamgauge.errors import StreamgaugeError
+
 from .catalogue import alert_names
 from .prometheus import Export, needed_series
 from .rule import select
@@ -43,7 +45,7 @@ CONDITIONAL = {
 }
 
 
-class UnreachableError(Exception):
+class UnreachableError(StreamgaugeError):
     """Prometheus can't be asked; says which address and why."""
 
 
