@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .alerts import commands as rules_commands
-from .alerts.knobs import UnknownKnobError
 from .alerts.prometheus import KUBERNETES_FILE, kubernetes_rule
 from .alerts.yamltext import dump
 from .dashboards import commands as dashboards_commands
@@ -51,6 +50,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what your Prometheus selects by, such as release=prometheus",
     )
     exporter.add_argument("--metrics-port", type=int, default=9465, metavar="PORT")
+    _add_access(exporter)
+    rules_commands.add_choices(exporter)
+    dashboards_commands.add_choices(exporter)
+    exporter.set_defaults(run=run_export)
+
+
+def _add_access(exporter: argparse.ArgumentParser) -> None:
+    """Add the options that keep others out."""
     closed = exporter.add_argument_group("who may look")
     closed.add_argument(
         "--tls-secret",
@@ -75,9 +82,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="NAMESPACE",
         help="write a NetworkPolicy for each --watch: executors, and the metrics port from here",
     )
-    rules_commands.add_choices(exporter)
-    dashboards_commands.add_choices(exporter)
-    exporter.set_defaults(run=run_export)
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -103,7 +107,7 @@ def run_export(args: argparse.Namespace) -> int:
             path = args.directory / name
             path.write_text(_HEADER + "---\n".join(map(dump, resources)), encoding="utf-8")
             sys.stdout.write(f"{path}\n")
-    except (UnknownKnobError, ValueError, OSError) as error:
+    except (ValueError, OSError) as error:
         sys.stderr.write(f"streamgauge export: {error}\n")
         return COULD_NOT_LOOK
     rules_commands.warn_of_relative_links(rules.settings)

@@ -6,6 +6,13 @@ import pytest
 from msgspec.structs import fields
 
 from streamgauge.config import LONGEST, Config, ConfigError, fill_owners, load_config, make_config
+from streamgauge.errors import StreamgaugeError
+
+
+def test_config_error_is_of_the_packages_one_tree():
+    """`except StreamgaugeError` catches it, and `except ValueError` still does."""
+    assert issubclass(ConfigError, StreamgaugeError)
+    assert issubclass(ConfigError, ValueError)
 
 
 def test_there_are_about_twenty_settings():

@@ -8,7 +8,7 @@ import shlex
 import pytest
 from stage import ROOT
 
-from streamgauge.cli import _parser
+from streamgauge.cli import build_parser
 
 RUNBOOKS = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
 GUIDES = sorted(
@@ -36,7 +36,7 @@ def understood(command):
     """Whether the real parser takes it; what is optional, in brackets, is given."""
     words = shlex.split(_NUMBERS.sub("7", command.translate({91: None, 93: None})), comments=True)
     try:
-        _parser().parse_args(words[1:])
+        build_parser().parse_args(words[1:])
     except SystemExit as ended:
         return ended.code == 0
     return True

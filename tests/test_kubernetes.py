@@ -52,7 +52,7 @@ def test_schema_refuses_what_it_does_not_know():
 
 
 def test_choices_reach_the_files(tmp_path):
-    """Namespaces, port, knobs and data source are those of the command line."""
+    """Namespaces, port, rule parameters and data source are those of the command line."""
     words = ["--watch", "streams", "--watch", "batch", "--metrics-port", "9500"]
     words += ["--set", "stalled_seconds=600", "--disable", "Watchdog", "--datasource", "Mimir"]
     resources = {one["kind"]: one for one in export(tmp_path, *words)}

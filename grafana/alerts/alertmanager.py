@@ -13,7 +13,7 @@ from .rule import PREFIX
 from .yamltext import dump
 
 if TYPE_CHECKING:
-    from .knobs import Settings
+    from .settings import Settings
 
 HEADER = (
     "# Written from grafana/alerts/alertmanager.py. Put your own receivers in the place of the\n"
@@ -133,7 +133,9 @@ def _receivers(settings: Settings) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "webhook_configs": [{"url": settings.number(knob), "send_resolved": name != "deadman"}],
+            "webhook_configs": [
+                {"url": settings.number(parameter), "send_resolved": name != "deadman"}
+            ],
         }
-        for name, knob in urls.items()
+        for name, parameter in urls.items()
     ]

@@ -31,18 +31,19 @@ def ask(series: str, form: str = "humanize", over: str = "") -> str:
     With `over`, a window such as `$memory_window`, the last one there was: for what is gone.
     """
     found = f"streamgauge_{series}{_matcher(_QUERY)}"
-    return _look_up(f"max(last_over_time({found}[{over}]))" if over else f"max({found})", form)
+    expr = f"max(last_over_time({found}[{over}]))" if over else f"max({found})"
+    return _look_up(expr, f"value | {form}")
 
 
 def ask_recorded(series: str, form: str = "humanize") -> str:
     """The same of a recorded series, by its whole name."""
-    return _look_up(f"max({series}{_matcher(_QUERY)})", form)
+    return _look_up(f"max({series}{_matcher(_QUERY)})", f"value | {form}")
 
 
 def count_queries() -> str:
     """How many queries the application had within `$memory_window`."""
     found = f"query:streamgauge_active:max{_matcher(_APP)}"
-    return _look_up(f"count(last_over_time({found}[$memory_window]))", WHOLE, _APP)
+    return _look_up(f"count(last_over_time({found}[$memory_window]))", f"value | {WHOLE}", _APP)
 
 
 def ask_label(series: str, label: str) -> str:
@@ -65,21 +66,23 @@ def since(alert: Alert) -> str:
     if alert.since:
         began = f"max(streamgauge_{alert.since}{_matcher(_QUERY)}) or {began}"
         labels = (*_QUERY, *_ONE_ALERT)
-    return _look_up(began, TIME, labels)
+    return _look_up(began, f"value | {TIME}", labels)
 
 
 def _matcher(labels: tuple[str, ...], fixed: str = "") -> str:
     return "{" + fixed + ",".join(f"{label}=%q" for label in labels) + "}"
 
 
-def _look_up(expr: str, form: str, labels: tuple[str, ...] = _QUERY) -> str:
-    """A template that asks Prometheus, with the alert's labels in the places of `%q`."""
+def _look_up(expr: str, shown: str, labels: tuple[str, ...] = _QUERY) -> str:
+    """A template that asks Prometheus, with the alert's labels in the places of `%q`.
+
+    `shown` says what of the first sample is written: `value | humanize`, or `label "path"`.
+    """
     text = expr.replace('"', '\\"')
     words = " ".join(f"$labels.{label}" for label in labels)
-    value = form if form.startswith("label") else f"value | {form}"
     return (
         f'{{{{ with printf "{text}" {words} | query }}}}'
-        f"{{{{ . | first | {value} }}}}{{{{ else }}}}unknown{{{{ end }}}}"
+        f"{{{{ . | first | {shown} }}}}{{{{ else }}}}unknown{{{{ end }}}}"
     )
 
 
@@ -114,7 +117,7 @@ def trace_url(alert: Alert) -> str:
 
 
 def annotate(alert: Alert) -> dict[str, str]:
-    """All annotations of an alert, with knobs still as `$knob`."""
+    """All annotations of an alert, with rule parameters still as `$name`."""
     found = {
         "summary": alert.summary,
         "description": alert.description,

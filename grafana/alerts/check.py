@@ -9,13 +9,15 @@ import urllib.request
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from streamgauge.errors import StreamgaugeError
+
 from .catalogue import alert_names
 from .prometheus import Export, needed_series
 from .rule import select
 
 # Absent on a healthy fleet, each for its reason; everything else must be there.
 CONDITIONAL = {
-    "streamgauge_alert_threshold": "only where a query overrides a knob",
+    "streamgauge_alert_threshold": "only where a query overrides a rule parameter",
     "streamgauge_batch_duration_max_seconds": "from the first batch of a run on",
     "streamgauge_checkpoint_resets_total": "only where the checkpoint can be read",
     "streamgauge_checkpoint_shared": "only where the checkpoint can be read",
@@ -43,7 +45,7 @@ CONDITIONAL = {
 }
 
 
-class UnreachableError(Exception):
+class UnreachableError(StreamgaugeError):
     """Prometheus can't be asked; says which address and why."""
 
 

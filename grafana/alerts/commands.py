@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.model.thresholds import PARAMETERS
+
 from .alertmanager import alertmanager_file
 from .catalogue import GROUPS
 from .check import Findings, UnreachableError, check
-from .knobs import KNOBS, Settings, UnknownKnobError, parse_settings
 from .prometheus import (
     KUBERNETES_FILE,
     RULE_FILE,
@@ -19,6 +20,7 @@ from .prometheus import (
     kubernetes_file,
     rule_file,
 )
+from .settings import RuleSettingsError, Settings, parse_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -42,8 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    lister = actions.add_parser("list", help="the alerts, or the knobs they turn on")
-    lister.add_argument("--knobs", action="store_true", help="list the knobs")
+    lister = actions.add_parser("list", help="the alerts, or their rule parameters")
+    lister.add_argument(
+        "--parameters", "--knobs", action="store_true", help="list the rule parameters"
+    )
     lister.add_argument("--json", action="store_true", help="for programs")
     lister.set_defaults(run=run_list)
 
@@ -70,7 +74,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         "--set",
         action="append",
         default=[],
-        metavar="KNOB=VALUE",
+        metavar="PARAMETER=VALUE",
         help="such as stalled_seconds=600",
     )
     parser.add_argument("--disable", action="append", default=[], metavar="ALERT")
@@ -83,14 +87,14 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(args: argparse.Namespace) -> Export:
-    """What `add_choices` asked for; raises `UnknownKnobError`."""
+    """What `add_choices` asked for; raises `RuleSettingsError`."""
     settings = parse_settings(args.set, args.time_scale)
     return Export(settings, args.selector, disabled_names(args.disable))
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Print the alerts or the knobs."""
-    rows = _knob_rows() if args.knobs else _alert_rows()
+    """Print the alerts or the rule parameters."""
+    rows = _parameter_rows() if args.parameters else _alert_rows()
     if args.json:
         _say(json.dumps(rows, indent=2))
         return FINE
@@ -115,10 +119,10 @@ def _alert_rows() -> list[dict[str, Any]]:
     ]
 
 
-def _knob_rows() -> list[dict[str, Any]]:
+def _parameter_rows() -> list[dict[str, Any]]:
     return [
-        {"knob": knob.name, "default": knob.default, "unit": knob.unit, "what": knob.doc}
-        for knob in KNOBS
+        {"knob": each.name, "default": each.default, "unit": each.unit, "what": each.doc}
+        for each in PARAMETERS
     ]
 
 
@@ -131,7 +135,7 @@ def run_export(args: argparse.Namespace) -> int:
             path = args.directory / name
             path.write_text(writer(export), encoding="utf-8")
             _say(str(path))
-    except (UnknownKnobError, OSError) as error:
+    except (RuleSettingsError, OSError) as error:
         return _fail(str(error))
     if args.format != "alertmanager":
         warn_of_relative_links(export.settings)
@@ -152,7 +156,7 @@ def run_check(args: argparse.Namespace) -> int:
     """Print what the Prometheus lacks; 0 when the rules can work there, 1 when not."""
     try:
         findings = check(args.url, chosen(args))
-    except (UnknownKnobError, UnreachableError) as error:
+    except (RuleSettingsError, UnreachableError) as error:
         return _fail(str(error))
     _say(json.dumps(findings.as_dict(), indent=2) if args.json else describe(findings))
     return FINE if findings.fine else FOUND

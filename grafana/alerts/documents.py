@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from streamgauge.model.thresholds import PARAMETERS
+
 from .alertmanager import alertmanager_file
 from .catalogue import GROUPS, recordings
-from .knobs import KNOBS, Settings
 from .prometheus import KUBERNETES_FILE, RULE_FILE, Export, kubernetes_file, rule_file
+from .settings import Settings
 
 BEGIN, END = "<!-- {name}: written by a program -->", "<!-- end of {name} -->"
 
@@ -32,7 +34,7 @@ def parts() -> dict[tuple[str, str], str]:
     """Text of each part of a hand-written file, by path and name of the part."""
     return {
         ("docs/alerts.md", "alerts"): alert_table(),
-        ("docs/alerts.md", "knobs"): knob_table(),
+        ("docs/alerts.md", "rule parameters"): parameter_table(),
         ("docs/alerts.md", "recorded series"): recording_table(),
     }
 
@@ -50,16 +52,16 @@ def alert_table() -> str:
     return "\n".join(rows)
 
 
-def knob_table() -> str:
-    """The knobs as a Markdown table."""
+def parameter_table() -> str:
+    """The rule parameters as a Markdown table."""
     settings = Settings()
-    rows = ["| knob | default | per query | what it is |", "|---|---|---|---|"]
-    for knob in KNOBS:
-        default = settings.number(knob.name)
-        if knob.unit == "seconds" and knob.default:
-            default += f" ({settings.duration(knob.name)})"
+    rows = ["| rule parameter | default | per query | what it is |", "|---|---|---|---|"]
+    for parameter in PARAMETERS:
+        default = settings.number(parameter.name)
+        if parameter.unit == "seconds" and parameter.default:
+            default += f" ({settings.duration(parameter.name)})"
         rows.append(
-            f"| `{knob.name}` | {default} | {'yes' if knob.per_query else ''} | {knob.doc} |"
+            f"| `{parameter.name}` | {default} | {'yes' if parameter.per_query else ''} | {parameter.doc} |"
         )
     return "\n".join(rows)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from .annotations import annotate
 from .catalogue import GROUPS, alert_names
-from .knobs import Settings, UnknownKnobError
 from .rule import PREFIX, Alert, Group, expand, expand_text, own, used_series
+from .settings import RuleSettingsError, Settings
 from .yamltext import dump
 
 HEADER = "# Written by `streamgauge rules export`; a change belongs in grafana/alerts/*.py.\n"
@@ -18,7 +18,7 @@ KUBERNETES_FILE = "streamgauge.prometheusrule.yml"
 
 @dataclass(frozen=True)
 class Export:
-    """What to write: the knobs, a matcher for the agent's series, the alerts to leave out."""
+    """What to write: the rule parameters, a matcher for the agent's series, the alerts to leave out."""
 
     settings: Settings = field(default_factory=Settings)
     selector: str = ""
@@ -28,7 +28,7 @@ class Export:
         unknown = self.disabled - set(alert_names())
         if unknown:
             names = ", ".join(sorted(unknown))
-            raise UnknownKnobError(
+            raise RuleSettingsError(
                 f"there is no alert {names}; the alerts are: {', '.join(alert_names())}"
             )
 

@@ -2,8 +2,8 @@
 
 Expressions in the table are PromQL with these marks:
 
-    $knob       the knob's value: `15m` inside a range or after `offset`, plain seconds elsewhere
-    $$knob      a vector: the query's own override where the agent exports one, else the knob
+    $name       a rule parameter: `15m` inside a range or after `offset`, plain seconds elsewhere
+    $$name      a vector: the query's own override where the agent exports one, else the parameter
     $Q  $A      the labels of a query (job, app, query); of an application (job, app)
 """
 
@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from .knobs import BY_NAME
+from streamgauge.model.thresholds import BY_NAME
 
 if TYPE_CHECKING:
-    from .knobs import Settings
+    from .settings import Settings
 
 PREFIX = "SparkStream"
 QUERY_LABELS = "job, app, query"
@@ -48,11 +48,11 @@ class Recording:
 class Alert:
     """One alerting rule: a row of the table that everything is written from.
 
-    `hold` and `keep` are names of knobs (`for`, `keep_firing_for`). `level` says what the alert is
+    `hold` and `keep` are names of rule parameters (`for`, `keep_firing_for`). `level` says what the alert is
     about: a query (joined with its owner, silent when it opted out), an application, or bare.
     `variant` tells apart rules of one name; it becomes a label and shares the runbook. `since` is the
     series that tells when it began; where there is none, it is when the rule first found it, less the
-    window (`looks_back`, a knob) through all of which it was so already.
+    window (`looks_back`, a rule parameter) through all of which it was so already.
     """
 
     name: str
@@ -110,27 +110,27 @@ def expand(text: str, settings: Settings, selector: str = "") -> str:
 
 
 def expand_text(text: str, settings: Settings) -> str:
-    """An annotation with its knobs filled in; `$labels` and `$value` are Prometheus' own.
+    """An annotation with its rule parameters filled in; `$labels` and `$value` are Prometheus' own.
 
     A duration is written as people read it, and as a number where it is subtracted.
     """
 
     def replace(match: re.Match[str]) -> str:
-        knob = BY_NAME.get(match["name"])
-        if knob is None:
+        parameter = BY_NAME.get(match["name"])
+        if parameter is None:
             return match[0]
-        if knob.unit == "seconds" and not match["minus"]:
-            return settings.duration(knob.name)
-        return (match["minus"] or "") + settings.number(knob.name)
+        if parameter.unit == "seconds" and not match["minus"]:
+            return settings.duration(parameter.name)
+        return (match["minus"] or "") + settings.number(parameter.name)
 
     return _TEXT_MARK.sub(replace, text)
 
 
-def _per_query(knob: str, settings: Settings) -> str:
+def _per_query(name: str, settings: Settings) -> str:
     """A threshold for each query: the agent's override, else the default."""
     return (
-        f'(max by ({QUERY_LABELS}) (streamgauge_alert_threshold{{name="{knob}"}})'
-        f" or on ({QUERY_LABELS}) 0 * query:streamgauge_active:max + {settings.number(knob)})"
+        f'(max by ({QUERY_LABELS}) (streamgauge_alert_threshold{{name="{name}"}})'
+        f" or on ({QUERY_LABELS}) 0 * query:streamgauge_active:max + {settings.number(name)})"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
-from .promql import agent, knob, of_app, of_seen, window
+from .promql import agent, of_app, of_seen, parameter, window
 
 _NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
 _WHERE = "{{app}} {{instance}}"
@@ -79,7 +79,7 @@ AGENT_BOARD = Board(
                         instant=True,
                     ),
                     alerts=("AgentBlind",),
-                    steps=((None, GREEN), (knob("heartbeat_seconds"), RED)),
+                    steps=((None, GREEN), (parameter("heartbeat_seconds"), RED)),
                 ),
                 _stat(
                     f"Events lost in {_DROPPED}",

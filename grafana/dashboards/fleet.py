@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import verdicts
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT
 from .links import EXPLORE_ROW, QUERY_LINE, QUERY_ROW, RUNBOOK_ROW, RUNBOOKS
@@ -16,28 +17,26 @@ from .promql import (
     QUERY,
     VANISHED,
     VERDICT,
-    VERDICTS,
     WARNING,
     WATERMARK_LAG,
     best,
-    knob,
+    firing,
+    parameter,
     rate,
     recorded,
     series,
 )
+from .verdicts import AGENT_VERDICT_TEXTS, VERDICT_TEXTS, VERDICTS
 
 _NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
 _NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
-VERDICT_TEXTS = {
-    str(number): (state.replace("_", " "), colour) for state, (number, colour) in VERDICTS.items()
-}
 _OF_TARGET = ((None, GREEN), (1, RED))
 _WORST_ALERT = f"max by ({QUERY}) (\n  2 * {CRITICAL}\n  or {WARNING}\n)"
 _ALERT_LABELS = "alertname, severity, job, app, query"
 
 
 def _count(state: str) -> Target:
-    if state == "vanished":
+    if state == verdicts.VANISHED:
         known = f"count({recorded('query:streamgauge_active:max')})"
         return Target(f"count(\n{VANISHED}\n) or 0 * {known}", state, instant=True)
     matcher = f'state="{state}"'
@@ -46,8 +45,7 @@ def _count(state: str) -> Target:
 
 def _firing(severity: str) -> Target:
     rules_are_there = f"0 * count({recorded('query:streamgauge_active:max')})"
-    chosen = ALERTS.replace("{", f'{{severity="{severity}", ')
-    return Target(f"count({chosen}) or {rules_are_there}", severity, instant=True)
+    return Target(f"count({firing(severity)}) or {rules_are_there}", severity, instant=True)
 
 
 _VERDICT_COUNTS = Panel(
@@ -135,7 +133,7 @@ _STATS = (
             instant=True,
         ),
         alerts=("RestartLoop",),
-        steps=((None, GREEN), (knob("restart_count"), ORANGE)),
+        steps=((None, GREEN), (parameter("restart_count"), ORANGE)),
         decimals=0,
     ),
     _stat(
@@ -219,7 +217,7 @@ _TABLE = Panel(
             "^Backlog$",
             (
                 ("unit", "short"),
-                ("thresholds", ((None, TEXT), (knob("backlog_rows"), ORANGE))),
+                ("thresholds", ((None, TEXT), (parameter("backlog_rows"), ORANGE))),
                 ("cell", "color-text"),
             ),
         ),
@@ -230,7 +228,7 @@ _TABLE = Panel(
             (
                 ("unit", "percentunit"),
                 ("decimals", 0),
-                ("thresholds", ((None, TEXT), (knob("regression_ratio") - 1, ORANGE))),
+                ("thresholds", ((None, TEXT), (parameter("regression_ratio") - 1, ORANGE))),
                 ("cell", "color-text"),
             ),
         ),
@@ -257,7 +255,7 @@ _TIMELINE = Panel(
     alerts=("QueryFailed", "QueryStalled", "RestartLoop", "AgentBlind", "QueryVanished"),
     width=24,
     height=15,
-    mappings={key: text for key, text in VERDICT_TEXTS.items() if key != "10"},
+    mappings=AGENT_VERDICT_TEXTS,
     links=(QUERY_LINE,),
 )
 
@@ -322,7 +320,7 @@ _SLOWER = Panel(
     width=6,
     height=15,
     minimum=None,
-    steps=((None, GREEN), (knob("regression_ratio") - 1, ORANGE)),
+    steps=((None, GREEN), (parameter("regression_ratio") - 1, ORANGE)),
     decimals=0,
 )
 

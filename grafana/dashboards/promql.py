@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from streamgauge.exporters.metrics.table import METRICS, PREFIX
 from streamgauge.grafana.alerts.catalogue import recordings
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
+
+from . import verdicts
+from .verdicts import VERDICTS
 
 QUERY = "job, app, query"
 CHOSEN = 'job=~"$job", app=~"$app", query=~"$query"'
 OF_APP = 'job=~"$job", app=~"$app"'  # every query of the application, whichever was chosen
 _RECORDED = frozenset(rule.record for rule in recordings())
 _SETTINGS = Settings()
-
-# The verdicts from best to worst: the number is what panels show and tables sort by.
-VERDICTS = {
-    "stopped": (0, "#6e7681"),
-    "idle": (1, "#5794f2"),
-    "running": (2, "#56a64b"),
-    "starting": (3, "#8ab8ff"),
-    "catching_up": (4, "#e0b400"),
-    "falling_behind": (5, "#ff9830"),
-    "restarting": (6, "#fa6400"),
-    "blind": (7, "#8f3bb8"),
-    "stalled": (8, "#e02f44"),
-    "failed": (9, "#7a0d1c"),
-    "vanished": (10, "#e0248f"),
-}
 
 
 def series(name: str, more: str = "", chosen: str = CHOSEN) -> str:
@@ -91,7 +79,12 @@ def failures(window: str, by: str) -> str:
     )
 
 
-def knob(name: str) -> float:
+def firing(severity: str) -> str:
+    """The alerts of one severity that fire for what was chosen."""
+    return f'ALERTS{{severity="{severity}", {_FIRING}, {_CONCERNED}}}'
+
+
+def parameter(name: str) -> float:
     """The value that the alert rules ship with."""
     value = _SETTINGS.value(name)
     if isinstance(value, str):
@@ -100,14 +93,14 @@ def knob(name: str) -> float:
 
 
 def window(name: str) -> str:
-    """A knob as a range: `15m`."""
+    """A parameter as a range: `15m`."""
     return _SETTINGS.duration(name)
 
 
 _VERDICT_TERMS = "\n  or ".join(
     f"{number} * " + series("query_state", f'state="{state}"')
     for state, (number, _) in VERDICTS.items()
-    if state != "vanished"
+    if state != verdicts.VANISHED
 )
 VERDICT = f"max by ({QUERY}) (\n  {_VERDICT_TERMS}\n)"
 
@@ -122,14 +115,13 @@ VANISHED = (
 )
 
 _OURS = 'alertname=~"SparkStream.+", alertname!="SparkStreamWatchdog"'
-_CONCERNED = (
-    'job=~"$job", app=~"$app|", query=~"$query|"'  # some are of an application, not a query
-)
-ALERTS = f'ALERTS{{{_OURS}, alertstate="firing", {_CONCERNED}}}'
-ALERTS_OF_APP = ALERTS.replace(', query=~"$query|"', "")
+_CONCERNED_APP = 'job=~"$job", app=~"$app|"'
+_CONCERNED = f'{_CONCERNED_APP}, query=~"$query|"'  # some are of an application, not a query
+_FIRING = f'{_OURS}, alertstate="firing"'
+ALERTS = f"ALERTS{{{_FIRING}, {_CONCERNED}}}"
+ALERTS_OF_APP = f"ALERTS{{{_FIRING}, {_CONCERNED_APP}}}"
 CRITICAL, WARNING = (
-    f'ALERTS{{{_OURS}, alertstate="firing", severity="{severity}", {CHOSEN}}}'
-    for severity in ("critical", "warning")
+    f'ALERTS{{{_FIRING}, severity="{severity}", {CHOSEN}}}' for severity in ("critical", "warning")
 )
 ALERTS_SINCE = f"ALERTS_FOR_STATE{{{_OURS}, {_CONCERNED}}}"
 

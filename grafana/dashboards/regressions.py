@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, TEXT, limit
 from .links import QUERY_ROW
-from .promql import OF_APP, ON, knob, recorded, series, window
+from .promql import OF_APP, ON, parameter, recorded, series, window
 
 _MEAN = "query:streamgauge_batch_duration:mean15m"
 _AVG = "query:streamgauge_batch_duration:avg1w"
@@ -54,7 +54,7 @@ def _phase(ago: str = "") -> str:
 _CHANGE = (
     ("unit", "percentunit"),
     ("decimals", 0),
-    ("thresholds", ((None, TEXT), (knob("cost_ratio") - 1, ORANGE))),
+    ("thresholds", ((None, TEXT), (parameter("cost_ratio") - 1, ORANGE))),
     ("cell", "color-text"),
 )
 
@@ -123,9 +123,9 @@ REGRESSIONS = Board(
                         *_then(_MEAN),
                         Target(recorded(_AVG), "usual"),
                         Target(
-                            f"({recorded(_AVG)} + {ON} {knob('regression_sigma'):g} * {recorded(_SIGMA)})"
-                            f" > {ON} {knob('regression_ratio'):g} * {recorded(_AVG)}\n"
-                            f"or {ON} {knob('regression_ratio'):g} * {recorded(_AVG)}",
+                            f"({recorded(_AVG)} + {ON} {parameter('regression_sigma'):g} * {recorded(_SIGMA)})"
+                            f" > {ON} {parameter('regression_ratio'):g} * {recorded(_AVG)}\n"
+                            f"or {ON} {parameter('regression_ratio'):g} * {recorded(_AVG)}",
                             "warns above",
                         ),
                     ),
@@ -143,7 +143,7 @@ REGRESSIONS = Board(
                     (
                         *_then(_COST),
                         Target(
-                            f"{knob('cost_ratio'):g} * {recorded(_COST)} offset {_WEEK}",
+                            f"{parameter('cost_ratio'):g} * {recorded(_COST)} offset {_WEEK}",
                             "warns above",
                         ),
                     ),
@@ -161,7 +161,7 @@ REGRESSIONS = Board(
                     (
                         *_then(_RATE),
                         Target(
-                            f"{knob('throughput_ratio'):g} * {recorded(_RATE)} offset {_WEEK}",
+                            f"{parameter('throughput_ratio'):g} * {recorded(_RATE)} offset {_WEEK}",
                             "warns below",
                         ),
                     ),

@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from grafana_foundation_sdk.models.tempo import SearchTableType
 
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
 
 from .board import Board, Link, Override, Panel, Place, Row, Step, Target, places
 from .commands import text_of

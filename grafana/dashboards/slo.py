@@ -5,9 +5,9 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
 from .links import QUERY_ROW
-from .promql import ALERTS_OF_APP, OF_APP, best, knob, recorded
+from .promql import ALERTS_OF_APP, OF_APP, best, parameter, recorded
 
-_OBJECTIVE = knob("freshness_objective")
+_OBJECTIVE = parameter("freshness_objective")
 _BUDGET = f"{1 - _OBJECTIVE:g}"
 _NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
 _STALE = "query:streamgauge_stale:bool"
@@ -127,8 +127,8 @@ SLO_BOARD = Board(
                     "timeseries",
                     "short",
                     "Times the pace that would use up the budget exactly. Bad is a window over its line:"
-                    f" {knob('burn_fast'):g} over an hour, {knob('burn_slow'):g} over six,"
-                    f" {knob('burn_day'):g} over a day, {knob('burn_three_days'):g} over three.",
+                    f" {parameter('burn_fast'):g} over an hour, {parameter('burn_slow'):g} over six,"
+                    f" {parameter('burn_day'):g} over a day, {parameter('burn_three_days'):g} over three.",
                     _NO_RULES,
                     tuple(
                         Target(f"{recorded(_ratio(name))} / {_BUDGET}", name) for name, _ in _BURNS
@@ -138,8 +138,8 @@ SLO_BOARD = Board(
                     axis="times the budget",
                     steps=(
                         (None, BLUE),
-                        (knob("burn_slow"), ORANGE),
-                        (knob("burn_fast"), RED),
+                        (parameter("burn_slow"), ORANGE),
+                        (parameter("burn_fast"), RED),
                     ),
                     line=True,
                     overrides=tuple(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
-from .promql import ON, QUERY, best, increase, knob, rate, recorded, series, window
-from .query import PHASE_COLOURS, ROWS
+from .promql import ON, QUERY, best, increase, parameter, rate, recorded, series, window
+from .query import ROWS
+from .query_batches import PHASE_COLOURS
 
 _TELLS = "the source tells how far it is: Kafka, or another that reports its latest offset"
 _SILENT = "The source does not say how many rows wait (files and sockets don't)."
@@ -156,7 +157,7 @@ SOURCES = Board(
                     condition=_TELLS,
                     axis="rows",
                     width=8,
-                    steps=((None, BLUE), (knob("backlog_rows"), RED)),
+                    steps=((None, BLUE), (parameter("backlog_rows"), RED)),
                     line=True,
                 ),
                 Panel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, DASHED, GREEN, PURPLE, RED, YELLOW
-from .promql import ON, QUERY, best, knob, rate, recorded, series, window
+from .promql import ON, QUERY, best, parameter, rate, recorded, series, window
 
 _STATELESS = "The query has no state."
 _STATEFUL = "the query is stateful"
@@ -14,7 +14,7 @@ _NO_WATERMARK = "The query has no watermark."
 _WATERMARK = "the query has a watermark"
 _IN_A_DAY = Override("in a day$", (("color", PURPLE), *DASHED))
 _GROWTH = window("growth_window")
-_HORIZON = f"{knob('growth_horizon'):g}"
+_HORIZON = f"{parameter('growth_horizon'):g}"
 _MEMORY = series("state_memory_bytes")
 
 
@@ -64,7 +64,7 @@ SNAPSHOT_LAG = _state(
     condition="the query is stateful, on Spark 4.1 or newer",
     axis="versions",
     width=8,
-    steps=((None, BLUE), (knob("snapshot_lag"), RED)),
+    steps=((None, BLUE), (parameter("snapshot_lag"), RED)),
     line=True,
 )
 
@@ -89,7 +89,7 @@ STATE_BOARD = Board(
                     ),
                     alerts=("StateBloat", "StateNotEvicting"),
                     axis="rows",
-                    steps=((None, BLUE), (knob("state_rows"), RED)),
+                    steps=((None, BLUE), (parameter("state_rows"), RED)),
                     line=True,
                     log=10,
                     minimum=None,
@@ -108,7 +108,7 @@ STATE_BOARD = Board(
                         "{{query}} {{operator}} in a day",
                     ),
                     alerts=("StateBloat",),
-                    steps=((None, BLUE), (knob("state_limit_bytes"), RED)),
+                    steps=((None, BLUE), (parameter("state_limit_bytes"), RED)),
                     line=True,
                     log=2,
                     minimum=None,
@@ -140,7 +140,7 @@ STATE_BOARD = Board(
                     ),
                     alerts=("StateCommitSlow",),
                     width=8,
-                    steps=((None, BLUE), (knob("commit_seconds"), RED)),
+                    steps=((None, BLUE), (parameter("commit_seconds"), RED)),
                     line=True,
                 ),
                 _state(
@@ -202,7 +202,7 @@ STATE_BOARD = Board(
                     alerts=("LateRowsDropped", "AllRowsLate"),
                     empty="The query has no state, or read nothing.",
                     condition="the query is stateful and reads rows",
-                    steps=((None, BLUE), (knob("late_ratio"), RED)),
+                    steps=((None, BLUE), (parameter("late_ratio"), RED)),
                     line=True,
                 ),
             ),

@@ -8,16 +8,18 @@ spark.streams.addListener(TelemetryListener())
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from .config import Config, ConfigError, QueryConfig
 from .version import __version__
 
+TYPE_CHECKING = False  # typing's own costs as much as all of this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from streamgauge.checkpoint import describe
     from streamgauge.checkpoint import preflight_query as preflight
 
     from .attachment import attach, detach
+    from .config import Config, ConfigError, QueryConfig
     from .foreach import batch_span
     from .telemetry import TelemetryListener
 
@@ -34,6 +36,9 @@ __all__ = [
     "preflight",
 ]
 _LATER = {  # public name → module, name in it
+    "Config": ("config", "Config"),
+    "ConfigError": ("config", "ConfigError"),
+    "QueryConfig": ("config", "QueryConfig"),
     "TelemetryListener": ("telemetry", "TelemetryListener"),
     "attach": ("attachment", "attach"),
     "batch_span": ("foreach", "batch_span"),
@@ -44,7 +49,7 @@ _LATER = {  # public name → module, name in it
 
 
 def __getattr__(name: str) -> Any:
-    """Import the rest only when it is asked for: most of this package needs no Spark."""
+    """Import a public name when it is first used: a command needs few of them, and most need no Spark."""
     if name not in _LATER:
         raise AttributeError(f"module 'streamgauge' has no attribute {name!r}")
     try:
@@ -57,3 +62,8 @@ def __getattr__(name: str) -> Any:
             ) from error
         raise
     return getattr(module, _LATER[name][1])
+
+
+def __dir__() -> list[str]:
+    """Every public name, also those that are not imported yet."""
+    return sorted({*globals(), *__all__})

@@ -1,36 +1,50 @@
 """The command line: `streamgauge <command>`; output for people, `--json` for programs.
 
 Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.
+
+The module of a command is imported only when that command is used: `--help` needs the table alone.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
 
-import msgspec
+TYPE_CHECKING = False  # typing's own costs as much as argparse
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
-from streamgauge.checkpoint import commands as checkpoint_commands
-from streamgauge.exporters.metrics.table import METRICS
-from streamgauge.grafana import kubernetes
-from streamgauge.grafana.alerts import commands as rules_commands
-from streamgauge.grafana.dashboards import commands as dashboards_commands
-
-from . import demo, evidence, lag
-from .masking import mask
-from .version import __version__
+COMMANDS = {  # name → help line, module whose `add_parser` adds the command
+    "demo": ("watch the agent at work on a local Spark", "streamgauge.demo"),
+    "checkpoint": (
+        "read a checkpoint and foresee the restart",
+        "streamgauge.checkpoint.commands",
+    ),
+    "evidence": ("all that is known of one query, in one file", "streamgauge.evidence"),
+    "lag": (
+        "how far behind a Kafka query is, from its checkpoint and the broker",
+        "streamgauge.lag",
+    ),
+    "rules": ("the alert rules: list, export, check", "streamgauge.grafana.alerts.commands"),
+    "dashboards": ("the Grafana dashboards: export", "streamgauge.grafana.dashboards.commands"),
+    "export": ("everything for one platform: kubernetes", "streamgauge.grafana.kubernetes"),
+    "metrics": ("list every series, its type, labels and meaning", "streamgauge.metric_list"),
+    "run": ("run a PySpark job unchanged, with the agent attached", "streamgauge.job"),
+    "version": ("print the version", "streamgauge.version"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
-    args = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    # No option before the command takes a value: the first command name is the command, or none is.
+    asked = next((word for word in words if word in COMMANDS), None)
+    args = build_parser(() if asked is None else (asked,)).parse_args(words)
     if args.command == "run":
         return _run(args)  # whatever the job raises is its own
     try:
-        status: int = args.run(args)
+        return _run(args)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -39,89 +53,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
+        from .masking import mask  # noqa: PLC0415 - most commands end well
+
         told = mask(f"{type(error).__name__}: {error}")
         sys.stderr.write(f"streamgauge: {told} (a bug; PYTHONDEVMODE=1 shows the traceback)\n")
         return 2
+
+
+def _run(args: argparse.Namespace) -> int:
+    status: int = args.run(args)
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser(complete: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
+    """The parser; it knows the arguments of the `complete` commands, and of the others the help line."""
     parser = argparse.ArgumentParser(
         prog="streamgauge",
         description="The telemetry agent for Apache Spark Structured Streaming.",
         epilog="Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    demo.add_parser(commands)
-    checkpoint_commands.add_parser(commands)
-    evidence.add_parser(commands)
-    lag.add_parser(commands)
-    rules_commands.add_parser(commands)
-    dashboards_commands.add_parser(commands)
-    kubernetes.add_parser(commands)
-    _add_metrics(commands)
-    _add_run(commands)
-    _add_version(commands)
+    for name, (text, module) in COMMANDS.items():
+        if name in complete:
+            import_module(module).add_parser(commands)
+        else:
+            commands.add_parser(name, help=text)
     return parser
-
-
-def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    metrics = commands.add_parser("metrics", help="list every series, its type, labels and meaning")
-    metrics.add_argument("--json", action="store_true", help="for programs")
-    metrics.set_defaults(run=_metrics)
-
-
-def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run = commands.add_parser(
-        "run",
-        help="run a PySpark job unchanged, with the agent attached",
-        description="Runs a job as `python job.py` would; settings are STREAMGAUGE_<FIELD> variables.",
-        epilog='With spark-submit: spark-submit [options] "$(streamgauge run --script)" job.py',
-    )
-    run.add_argument("--script", action="store_true", help="print what to give to spark-submit")
-    run.add_argument("job", nargs="?", help="the job's file")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="the job's own arguments")
-
-
-def _run(args: argparse.Namespace) -> int:
-    if args.script:
-        _print(str(Path(__file__).with_name("submit.py")))
-        return 0
-    if args.job is None or not Path(args.job).is_file():
-        sys.stderr.write(f"streamgauge: there is no job {args.job or ''}; name a file to run\n")
-        return 2
-    from .job import run  # noqa: PLC0415 - needs PySpark
-
-    run(args.job, args.arguments)
-    return 0
-
-
-def _add_version(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    version = commands.add_parser("version", help="print the version")
-    version.add_argument("--json", action="store_true", help="for programs")
-    version.set_defaults(run=_version)
-
-
-def _metrics(args: argparse.Namespace) -> int:
-    if args.json:
-        rows = [
-            {**msgspec.to_builtins(metric), "name": metric.full_name} for metric in METRICS.values()
-        ]
-        _print(json.dumps(rows, indent=2))
-        return 0
-    for metric in METRICS.values():
-        labels = ", ".join(metric.labels)
-        _print(f"{metric.full_name}{{{labels}}}  {metric.kind}\n    {metric.help}")
-    return 0
-
-
-def _version(args: argparse.Namespace) -> int:
-    _print(json.dumps({"version": __version__}) if args.json else f"streamgauge {__version__}")
-    return 0
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 if __name__ == "__main__":

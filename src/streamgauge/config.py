@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from streamgauge.grafana.alerts.knobs import PER_QUERY
+from streamgauge.model.thresholds import PER_QUERY
 
+from .errors import StreamgaugeError
 from .masking import MASK, clean, mask, mask_all
 
 PREFIX = "STREAMGAUGE_"
@@ -40,8 +40,17 @@ def is_properties_file(setting: str) -> bool:
     return "/" in setting or setting.endswith((".properties", ".conf"))
 
 
-class ConfigError(ValueError):
+class ConfigError(StreamgaugeError, ValueError):
     """A setting that can't be used; the message names it, its value and what is allowed."""
+
+
+def _suggest(name: str, allowed: Iterable[str]) -> str:
+    """The name that was probably meant, and the ones that are allowed."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a typo
+
+    names = tuple(allowed)
+    near = get_close_matches(name, names, n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + f"allowed: {', '.join(names)}"
 
 
 def _check_labels(settings: Struct) -> None:
@@ -66,17 +75,13 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     partition_series: Annotated[int, Meta(ge=-1)] = 32
     """Backlog by partition: of so many partitions a source, those furthest behind; 0: none, -1: all."""
     thresholds: dict[str, Annotated[float, Meta(ge=0)]] = {}
-    """Thresholds of the alert rules that are other for this query, by knob: `{"late_ratio": 0.1}`."""
+    """Thresholds of the alert rules that are other for this query, by rule parameter: `{"late_ratio": 0.1}`."""
 
     def __post_init__(self) -> None:
         _check_labels(self)
         for name, value in self.thresholds.items():
             if name not in PER_QUERY:
-                near = get_close_matches(name, PER_QUERY, n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                raise ConfigError(
-                    f"thresholds has no {name!r}; {hint}allowed: {', '.join(PER_QUERY)}"
-                )
+                raise ConfigError(f"thresholds has no {name!r}; {_suggest(name, PER_QUERY)}")
             if not math.isfinite(value):
                 raise ConfigError(f"thresholds.{name} is {value}; it must be a number, 0 or more")
 
@@ -214,9 +219,7 @@ def make_config(settings: Mapping[str, Any]) -> Config:
     """Build a `Config` from keyword arguments alone; raise `ConfigError` on anything wrong."""
     for name in settings:
         if name not in FIELDS:
-            near = get_close_matches(name, FIELDS, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ConfigError(f"there is no setting {name!r}; {hint}allowed: {', '.join(FIELDS)}")
+            raise ConfigError(f"there is no setting {name!r}; {_suggest(name, FIELDS)}")
     try:
         return msgspec.convert(_plain(dict(settings)), Config)
     except msgspec.ValidationError as error:

@@ -17,13 +17,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import judge
 
 from . import demo_table
-from .agent import Agent
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 _HANG_AT = 30.0  # seconds after every query has found its pace
 _HANG_AT_MOST = 240.0

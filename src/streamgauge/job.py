@@ -1,4 +1,4 @@
-"""Runs a PySpark job unchanged, with the agent attached to the sessions it makes.
+"""`streamgauge run`: runs a PySpark job unchanged, with the agent attached to the sessions it makes.
 
 The job runs in this process as `python job.py` would run it: its exit status, output and signals are
 its own. What goes wrong on our side is one line on standard error, and the job goes on.
@@ -6,6 +6,7 @@ its own. What goes wrong on our side is one line on standard error, and the job 
 
 from __future__ import annotations
 
+import argparse
 import builtins
 import functools
 import sys
@@ -15,6 +16,32 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 _HOOK = "_streamgauge_hook"
+
+
+def add_parser(commands: Any) -> None:
+    """Add `run` to the command line."""
+    parser = commands.add_parser(
+        "run",
+        help="run a PySpark job unchanged, with the agent attached",
+        description="Runs a job as `python job.py` would; settings are STREAMGAUGE_<FIELD> variables.",
+        epilog='With spark-submit: spark-submit [options] "$(streamgauge run --script)" job.py',
+    )
+    parser.add_argument("--script", action="store_true", help="print what to give to spark-submit")
+    parser.add_argument("job", nargs="?", help="the job's file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the job's own arguments")
+    parser.set_defaults(run=run_command)
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Run the job, or print the script for spark-submit; raises what the job raises."""
+    if args.script:
+        sys.stdout.write(f"{Path(__file__).with_name('submit.py')}\n")
+        return 0
+    if args.job is None or not Path(args.job).is_file():
+        sys.stderr.write(f"streamgauge: there is no job {args.job or ''}; name a file to run\n")
+        return 2
+    run(args.job, args.arguments)
+    return 0
 
 
 def run(path: str, arguments: Sequence[str]) -> None:

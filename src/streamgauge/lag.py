@@ -13,11 +13,12 @@ from typing import Any
 from msgspec import Struct, structs
 
 from streamgauge.checkpoint import CheckpointError, make_report, read_checkpoint
-from streamgauge.checkpoint.wording import mask_lines, say_age, to_json
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.checkpoint.wording import mask_lines, to_json
 from streamgauge.listener.kafka.broker import BrokerError, KafkaBroker
 from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
+from streamgauge.model.thresholds import default_number
 
+from .errors import StreamgaugeError
 from .masking import mask
 
 _COLUMNS = ("topic", "partition", "committed", "earliest", "latest", "behind", "headroom", "lost")
@@ -53,7 +54,7 @@ class Lag(Struct, frozen=True, kw_only=True):
     partitions: list[PartitionLag]
 
 
-class CannotLook(Exception):  # noqa: N818 - it reads as a sentence
+class CannotLook(StreamgaugeError):  # noqa: N818 - it reads as a sentence
     """There is nothing to measure; says why."""
 
 
@@ -185,7 +186,7 @@ def _aged(part: PartitionLag, written: float | None, now: float) -> PartitionLag
     headroom = None if part.retention is None else part.retention - lag
     finding = part.finding
     if headroom is not None and part.retention is not None and not finding:
-        share = float(Settings().value("retention_share"))  # as the alert RetentionRisk has it
+        share = default_number("retention_share")  # as the alert RetentionRisk has it
         if headroom < share * part.retention:
             finding = f"the oldest unread row may be deleted {_say_soon(headroom)}"
     return structs.replace(part, lag=lag, headroom=headroom, finding=finding)
@@ -207,7 +208,7 @@ def render(found: Lag) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(columns))]
     oldest = max((part.lag for part in found.partitions if part.lag is not None), default=None)
     behind = "an unknown number of" if found.behind is None else f"{found.behind:,}"
-    age = "" if oldest is None else f"; the oldest was written {say_age(oldest)}"
+    age = "" if oldest is None else f"; the oldest was written {_say_span(oldest)} ago"
     batch = "no committed batch" if found.batch is None else f"committed batch {found.batch}"
     return "\n".join(
         [
@@ -227,11 +228,20 @@ def _cell(part: PartitionLag, name: str) -> str:
     value = getattr(part, name)
     if value is None:
         return "?" if name != "headroom" or part.behind else "-"
-    return _say_span(value) if name == "headroom" else str(value)
+    if name == "headroom":
+        return _say_span(value) if value > 0 else "none"
+    return str(value)
 
 
 def _say_span(seconds: float) -> str:
-    return say_age(seconds).removesuffix(" ago") if seconds > 0 else "none"
+    """`2 h 5 min`, in at most two units."""
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, length)
+        if count and len(parts) < 2:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts) or "0 s"
 
 
 def _say_soon(seconds: float) -> str:

@@ -1,13 +1,14 @@
 """Keep secrets and control characters out of everything that leaves the process.
 
 One function for text that people read (`mask`), one for names that become labels (`clean`). Pure,
-no state, safe on any thread; text is cut before it is searched, so that a huge exception costs no
-more than a small one.
+safe on any thread; text is cut before it is searched, so that a huge exception costs no more than a
+small one. Patterns are compiled on first use: together they take 20 ms, and most text needs none of them.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import unquote
@@ -31,7 +32,7 @@ _PORT = r"\d{2,5}[;?]"  # and no password: jdbc:sqlserver://host:1433;user=etl@h
 # by others and may be made to be slow: whatever repeats is bounded, or can't fail afterwards. What stands
 # first are words of which each match has one, in lower case: a text without them is not searched.
 _PATTERNS = tuple(
-    (words.split(), re.compile(pattern, _FLAGS))
+    (words.split(), pattern)
     for words, pattern in (
         # -----BEGIN PRIVATE KEY----- … -----END PRIVATE KEY-----
         (
@@ -90,8 +91,7 @@ _PATTERNS = tuple(
 
 # What secrets are called, up to the end of the word with its dots. Short names must stand alone in it:
 # `DB_PASS` is one, `bypass` and `pass_count` are not.
-_KEY = re.compile(
-    r"""(?=[abcdeklmpst][abcehinopruw]) (?: (?:api|access|secret|subscription|license)\ key(?!\w|[.\-]\w)
+_KEY = r"""(?=[abcdeklmpst][abcehinopruw]) (?: (?:api|access|secret|subscription|license)\ key(?!\w|[.\-]\w)
       | (?: pass(?:w|phrase|code) | secret | credential | token
           | (?:api|access|account|private|shared|encryption|auth|keystore|master|license|subscription|app)[_.\-]?key
           | basic[_.\-]auth[_.\-]user[_.\-]info | sasl[_.\-]jaas[_.\-]config )
@@ -99,23 +99,15 @@ _KEY = re.compile(
       | (?: pwd | (?<=[_.\-])pass | (?-i:(?<=[a-z])Pass) | (?<!\w)(?:db)?pass(?!:\s) | (?<=user)pass
           | (?<![^\W_])pw | (?<=redis[._])auth | (?<!\w)auth(?=\s?=\s?\() | basic_?auth(?=\()
           | (?<!\w)(?:sig|signature|authorization) )
-        (?!\w|[.\-]\w) )""",
-    _FLAGS,
-)
+        (?!\w|[.\-]\w) )"""
 # Such a word may only count or describe secrets, or be a file in a stack trace.
-_NO_SECRET = re.compile(
-    r"""(?: [_.\-](?:counts?|type|length|size|total) | (?-i:(?<=[a-z])(?:Counts?|Type|Length|Size|Total))
-      | tokenizer | \.java | \.scala )\Z""",
-    _FLAGS,
-)
+_HARMLESS = r"""(?: [_.\-](?:counts?|type|length|size|total) | (?-i:(?<=[a-z])(?:Counts?|Type|Length|Size|Total))
+      | tokenizer | \.java | \.scala )\Z"""
 
 # A call that sets one: `.password("…")`, `set_token("…")`, `withSecretKey("…")`, but neither `get_secret("name")`
 # nor `setTokensCol("name")`.
-_SETTER = re.compile(
-    r"""(?: .*\. | (?=_*(?:[Ss]et|[Ww]ith)) ) _* (?: (?:[Ss]et|[Ww]ith) (?: _ | (?=[A-Z]) ) \w*? )?
-      (?i: passw(?:or)?d | passphrase | pass | pwd | secret | token | (?:api|access|secret|account|private)_?key )\Z""",
-    re.VERBOSE,
-)
+_SETTER = r"""(?: .*\. | (?=_*(?:[Ss]et|[Ww]ith)) ) _* (?: (?:[Ss]et|[Ww]ith) (?: _ | (?=[A-Z]) ) \w*? )?
+      (?i: passw(?:or)?d | passphrase | pass | pwd | secret | token | (?:api|access|secret|account|private)_?key )\Z"""
 
 # How the value follows its key. A quote may be escaped, in JSON inside of JSON; one inside of the value
 # then has more backslashes. A bare value goes on over a `,`, `)` or quote that doesn't end it.
@@ -144,54 +136,49 @@ _PARAMETER = r"[\w\-]{1,32}\s?=\s?(?:\\{0,3}\"[^\"\r\n]{0,1024}\"|(?!\\{0,3}\")[
 _AUTHORIZATION = rf"""(?:\[\s?)? (?: {_SCHEME}{_BLANK} | [a-z][\w\-]{{1,31}}[\ \t]{{1,4}}(?-i:(?![a-z]{{1,12}}[,;.:)]?(?:\s|\Z))) )
     (?: {_PARAMETER}(?:\s?,\s?{_PARAMETER})* | {_RUN} )"""
 _VALUE = rf"(?:{_QUOTE})?[\s,]{{1,16}}(?:{_QUOTE})?value(?:{_QUOTE})?{_GAP}[=:]{_GAP}"
-_MORE = re.compile(
-    rf"(?P<before>{_GAP}\+{_GAP}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)", _FLAGS
-)  # "a" + "b"
+_MORE = rf"(?P<before>{_GAP}\+{_GAP}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"  # "a" + "b"
 _NAMING = ("'", '"', "=", ":")
 _WORD = f"{ascii_letters}{digits}_.-"
-_VALUES = tuple(
-    (lead, re.compile(pattern, _FLAGS))
-    for lead, pattern in (
-        # A user and the value: auth=("u", "value"), HTTPBasicAuth("u", "value")
-        (
-            "",
-            rf"(?P<before>(?:(?<=auth)(?:\s?=\s?)?|(?<=passwordcredentials)|(?<=awscredentials)|(?<=basiccredentials))\({_GAP}(?:{_QUOTE}[^'\"\r\n]{{0,128}}{_QUOTE}|[\w.]{{1,64}}){_GAP},{_GAP}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
-        ),
-        # key="value", "key": "value", ["key"] = "value", and SQL's PASSWORD 'value'
-        (
-            "",
-            rf"(?P<before>(?:{_EQUALS}|(?<=password){_BLANK}){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
-        ),
-        # ("key", "value"), but not the next key of {"name": "token", "type": …}
-        (
-            "",
-            rf"(?P<before>{_QUOTE}{_GAP},{_GAP}{_OPEN}){_QUOTED}(?P<after>{_CLOSE}(?!{_GAP}:)|(?=[\r\n])|\Z)",
-        ),
-        # A whole JAAS line
-        (
-            "",
-            rf"(?P<before>(?<=jaas.config){_EQUALS})(?!\s|{_QUOTE})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^;\r\n])+(?P<after>)",
-        ),
-        # Authorization: scheme value
-        ("", rf"(?P<before>(?<=authorization){_EQUALS}){_AUTHORIZATION}(?P<after>)"),
-        # key=value, key: value, key -> value
-        ("", rf"(?P<before>{_EQUALS}){_BARE}(?P<after>)"),
-        # <password>value</password>, <name>password</name><value>value</value>
-        ("", rf"(?P<before>(?:</name>{_GAP}<value)?>)[^<]{{1,256}}(?P<after></)"),
-        # {"name": "key", "value": "value"}, name="key" value="value", Key=key, Value=value
-        ("name", rf"(?P<before>{_VALUE}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
-        ("name", rf"(?P<before>{_VALUE}){_BARE}(?P<after>)"),
-        # A call: set_key("value")
-        ("call", rf"(?P<before>(?=\(){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
-        # --key value
-        ("--", rf"(?P<before>{_BLANK}(?:{_QUOTE})?)(?!-){_BARE}(?P<after>)"),
-        # Spark's lists of options: (key,value)
-        ("(", rf"(?P<before>{_GAP},{_GAP})(?:[^)\r\n]|\)(?![\s,;.:)}}\]'\"]|\Z))+(?P<after>)"),
-    )
+_VALUES = (
+    # A user and the value: auth=("u", "value"), HTTPBasicAuth("u", "value")
+    (
+        "",
+        rf"(?P<before>(?:(?<=auth)(?:\s?=\s?)?|(?<=passwordcredentials)|(?<=awscredentials)|(?<=basiccredentials))\({_GAP}(?:{_QUOTE}[^'\"\r\n]{{0,128}}{_QUOTE}|[\w.]{{1,64}}){_GAP},{_GAP}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
+    ),
+    # key="value", "key": "value", ["key"] = "value", and SQL's PASSWORD 'value'
+    (
+        "",
+        rf"(?P<before>(?:{_EQUALS}|(?<=password){_BLANK}){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)",
+    ),
+    # ("key", "value"), but not the next key of {"name": "token", "type": …}
+    (
+        "",
+        rf"(?P<before>{_QUOTE}{_GAP},{_GAP}{_OPEN}){_QUOTED}(?P<after>{_CLOSE}(?!{_GAP}:)|(?=[\r\n])|\Z)",
+    ),
+    # A whole JAAS line
+    (
+        "",
+        rf"(?P<before>(?<=jaas.config){_EQUALS})(?!\s|{_QUOTE})(?:\"[^\"\r\n]*\"|'[^'\r\n]*'|[^;\r\n])+(?P<after>)",
+    ),
+    # Authorization: scheme value
+    ("", rf"(?P<before>(?<=authorization){_EQUALS}){_AUTHORIZATION}(?P<after>)"),
+    # key=value, key: value, key -> value
+    ("", rf"(?P<before>{_EQUALS}){_BARE}(?P<after>)"),
+    # <password>value</password>, <name>password</name><value>value</value>
+    ("", rf"(?P<before>(?:</name>{_GAP}<value)?>)[^<]{{1,256}}(?P<after></)"),
+    # {"name": "key", "value": "value"}, name="key" value="value", Key=key, Value=value
+    ("name", rf"(?P<before>{_VALUE}{_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
+    ("name", rf"(?P<before>{_VALUE}){_BARE}(?P<after>)"),
+    # A call: set_key("value")
+    ("call", rf"(?P<before>(?=\(){_OPEN}){_QUOTED}(?P<after>(?:{_CLOSE})?)"),
+    # --key value
+    ("--", rf"(?P<before>{_BLANK}(?:{_QUOTE})?)(?!-){_BARE}(?P<after>)"),
+    # Spark's lists of options: (key,value)
+    ("(", rf"(?P<before>{_GAP},{_GAP})(?:[^)\r\n]|\)(?![\s,;.:)}}\]'\"]|\Z))+(?P<after>)"),
 )
 
 # A cheap look that lets most text pass untouched: every pattern above needs one of these, in lower case.
-_SUSPECT = re.compile(
+_SUSPECT = (
     r"://|jdbc:|jaas|private|pass|pwd|pw|secret|cred|token|key|sig|bearer|basic|negotiate|auth|cookie|x-amz|x-goog"
     r"|hooks\.slack|webhook|akia|asia|aroa|aida|gh[pousr]_|github_pat|glpat|xox|dapi|ya29|aiza|eyj|[rs]k_|sk-|sg\."
     r"|npm_|hvs\."
@@ -203,8 +190,13 @@ _HIDDEN = (
     "\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
-_CONTROL = re.compile(f"[\x00-\x1f{_HIDDEN}]")
-_CONTROL_BUT_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
+_CONTROL = f"[\x00-\x1f{_HIDDEN}]"
+_CONTROL_BUT_LINES = f"[\x00-\x08\x0b-\x1f{_HIDDEN}]"
+
+
+@cache
+def _compiled(pattern: str, flags: int = _FLAGS) -> re.Pattern[str]:
+    return re.compile(pattern, flags)
 
 
 def mask(text: str) -> str:
@@ -235,27 +227,27 @@ def _mask_encoded(text: str) -> str:
 
 
 def _mask_plain(text: str) -> str:
-    text = _CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text)
+    text = _compiled(_CONTROL_BUT_LINES, 0).sub("\N{REPLACEMENT CHARACTER}", text)
     folded = text.casefold()
-    if not _SUSPECT.search(folded):
+    if not _compiled(_SUSPECT, 0).search(folded):
         return text
     for words, pattern in _PATTERNS:
         if any(word in folded for word in words):
-            text = pattern.sub(rf"\g<before>{MASK}\g<after>", text)
+            text = _compiled(pattern).sub(rf"\g<before>{MASK}\g<after>", text)
     return _mask_named(text)
 
 
 def _mask_named(text: str) -> str:
     """Mask the values of secret keys, in one walk from key to key."""
     done, at = [], 0
-    while key := _KEY.search(text, at):
-        value = None if _NO_SECRET.search(key[0]) else _find_value(text, key)
+    while key := _compiled(_KEY).search(text, at):
+        value = None if _compiled(_HARMLESS).search(key[0]) else _find_value(text, key)
         done.append(text[at : key.end()])
         at = key.end()
         while value:
             done += value["before"], MASK, value["after"]
             at = value.end()
-            value = _MORE.match(text, at)
+            value = _compiled(_MORE).match(text, at)
     return "".join((*done, text[at:]))
 
 
@@ -266,16 +258,16 @@ def _find_value(text: str, key: re.Match[str]) -> re.Match[str] | None:
     leads = ["", word[:2], last]
     if last in _NAMING:
         leads.append("name")
-    if text.startswith("(", key.end()) and _SETTER.match(word + key[0]):
+    if text.startswith("(", key.end()) and _compiled(_SETTER, re.VERBOSE).match(word + key[0]):
         leads.append("call")
-    tried = (value.match(text, key.end()) for lead, value in _VALUES if lead in leads)
+    tried = (_compiled(value).match(text, key.end()) for lead, value in _VALUES if lead in leads)
     return next(filter(None, tried), None)
 
 
 def clean(name: str) -> str:
     """Return a name fit for a label or one log field: no control characters, bounded, masked."""
     masked = _mask_front(name, LONGEST_NAME + _LONGEST_SECRET)
-    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", masked[: LONGEST_NAME + 1])
+    shown = _compiled(_CONTROL, 0).sub("\N{REPLACEMENT CHARACTER}", masked[: LONGEST_NAME + 1])
     whole = len(shown) <= LONGEST_NAME and len(name) <= LONGEST_NAME + _LONGEST_SECRET
     return shown if whole else shown[: LONGEST_NAME - 1] + "…"
 
@@ -314,4 +306,4 @@ def _is(key: Any, *names: str) -> bool:
 
 
 def _is_secret(key: str) -> bool:
-    return bool(_KEY.search(key)) and not _NO_SECRET.search(key)
+    return bool(_compiled(_KEY).search(key)) and not _compiled(_HARMLESS).search(key)

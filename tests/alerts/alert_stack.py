@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from streamgauge.grafana.alerts.knobs import Settings
+    from streamgauge.grafana.alerts.settings import Settings
 
 DEADLINE = 30.0
 

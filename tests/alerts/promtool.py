@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.grafana.alerts.catalogue import GROUPS
-from streamgauge.grafana.alerts.knobs import duration_text
 from streamgauge.grafana.alerts.prometheus import Export, rule_groups
+from streamgauge.grafana.alerts.settings import duration_text
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "grafana" / "alerts" / "rules" / "streamgauge.rules.yml"

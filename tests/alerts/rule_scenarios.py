@@ -22,8 +22,8 @@ from rule_worlds import (
     verdict,
 )
 
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export
+from streamgauge.grafana.alerts.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

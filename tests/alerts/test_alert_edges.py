@@ -20,8 +20,8 @@ from rule_worlds import (
     verdict,
 )
 
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export
+from streamgauge.grafana.alerts.settings import Settings
 
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)

@@ -10,7 +10,7 @@ from promtool import ROOT, program
 
 from streamgauge.grafana.alerts.alertmanager import INHIBITIONS, config
 from streamgauge.grafana.alerts.catalogue import GROUPS, alerts
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
 
 CONFIG = ROOT / "docker" / "alertmanager.yml"
 CATEGORY = {alert.full_name: group.category for group in GROUPS for alert in group.alerts}

@@ -10,7 +10,7 @@ import pytest
 from alert_stack import Alertmanager, wait_until
 from promtool import ROOT
 
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
 
 sys.path.insert(0, str(ROOT / "docker" / "demo"))
 from pager import Pager

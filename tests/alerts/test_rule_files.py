@@ -18,9 +18,10 @@ from streamgauge.exporters.metrics.table import METRICS
 from streamgauge.grafana.alerts import documents
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, GROUPS, alert_names, alerts, recordings
 from streamgauge.grafana.alerts.check import CONDITIONAL
-from streamgauge.grafana.alerts.knobs import BY_NAME, KNOBS, Settings
 from streamgauge.grafana.alerts.prometheus import Export, needed_series, rule_groups
 from streamgauge.grafana.alerts.rule import expand
+from streamgauge.grafana.alerts.settings import Settings
+from streamgauge.model.thresholds import BY_NAME, PARAMETERS, PER_QUERY
 
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)
@@ -226,27 +227,27 @@ def test_promql_in_runbooks_parses_and_asks_for_known_series(tmp_path):
         assert asked <= known, f"{sorted(asked - known)} in {rule['expr']}"
 
 
-def test_every_knob_is_used():
-    """A knob that turns nothing is a lie."""
+def test_every_rule_parameter_is_used():
+    """A parameter that changes nothing is a lie."""
     used = json.dumps([str(group) for group in GROUPS])
     elsewhere = {"evaluation_interval", "group_wait", "group_interval", "repeat_interval"}
     elsewhere |= {"watchdog_interval", "grafana_url", "runbook_url", "tempo_uid"}
     elsewhere |= {"pager_url", "ticket_url", "deadman_url"}
-    for knob in KNOBS:
-        assert f"${knob.name}" in used or f"'{knob.name}'" in used or knob.name in elsewhere, knob
+    for name in BY_NAME:
+        assert f"${name}" in used or f"'{name}'" in used or name in elsewhere, name
 
 
 def test_no_duration_is_written_as_a_number():
-    """Every duration is a knob, so that one time_scale reaches all of them."""
+    """Every duration is a rule parameter, so that one time_scale reaches all of them."""
     for text in [rule.expr for rule in recordings()] + [alert.expr for alert in alerts()]:
         assert not re.search(r"\[\d|offset \d|\b\d+[smhd]\b", text), text
 
 
-def test_per_query_knobs_are_those_that_say_so():
-    """`$$knob` in an expression and `per_query` in the table mean the same."""
+def test_per_query_parameters_are_those_that_say_so():
+    """`$$name` in an expression and `per_query` in the table mean the same."""
     text = " ".join([alert.expr for alert in alerts()] + [rule.expr for rule in recordings()])
     used = set(re.findall(r"\$\$([a-z_]+)", text)) | set(re.findall(r'name="([a-z_]+)"', text))
-    assert used == {knob.name for knob in KNOBS if knob.per_query}
+    assert used == set(PER_QUERY)
 
 
 def test_no_churning_label_in_an_alert():
@@ -283,6 +284,6 @@ def test_selector_reaches_every_series():
         assert ":max{cluster" not in expr
 
 
-def test_knob_names_are_unique():
-    """Two knobs of one name would hide one another."""
-    assert len(BY_NAME) == len(KNOBS)
+def test_rule_parameter_names_are_unique():
+    """Two rule parameters of one name would hide one another."""
+    assert len(BY_NAME) == len(PARAMETERS)

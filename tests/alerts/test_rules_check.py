@@ -16,8 +16,8 @@ from streamgauge.agent import Agent
 from streamgauge.config import make_config
 from streamgauge.grafana.alerts.catalogue import alert_names
 from streamgauge.grafana.alerts.check import CONDITIONAL
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export, disabled_names, needed_series, rule_groups
+from streamgauge.grafana.alerts.settings import Settings
 from streamgauge.grafana.alerts.yamltext import dump
 from streamgauge.model.observations import QueryStatus
 

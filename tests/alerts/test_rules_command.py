@@ -1,4 +1,4 @@
-"""`streamgauge rules …`: what it writes, what it says of a wrong knob, and when it can't look."""
+"""`streamgauge rules …`: what it writes, what it says of a wrong rule parameter, and when it can't look."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from promtool import RULES
 
 from streamgauge.grafana.alerts.catalogue import alert_names
 from streamgauge.grafana.alerts.commands import add_parser
-from streamgauge.grafana.alerts.knobs import KNOBS, Settings, duration_text
+from streamgauge.grafana.alerts.settings import Settings, duration_text
 from streamgauge.grafana.alerts.yamltext import dump
+from streamgauge.model.thresholds import PARAMETERS
 
 
 def rules(*words: str) -> int:
@@ -24,7 +25,7 @@ def rules(*words: str) -> int:
 
 
 def test_export_writes_the_committed_file(tmp_path, capsys):
-    """Without knobs, what users get is what is committed and tested."""
+    """Without choices, what users get is what is committed and tested."""
     assert rules("export", str(tmp_path)) == 0
     assert (tmp_path / RULES.name).read_text() == RULES.read_text()
     assert str(tmp_path / RULES.name) in capsys.readouterr().out
@@ -40,7 +41,7 @@ def test_export_says_when_links_to_runbooks_lead_nowhere(tmp_path, capsys):
         assert capsys.readouterr().err == ""
 
 
-def test_export_turns_a_knob(tmp_path):
+def test_export_sets_a_rule_parameter(tmp_path):
     """`--set stalled_seconds=600` is in the budget of every query."""
     rules("export", str(tmp_path), "--set", "stalled_seconds=600")
     assert "streamgauge_silence_budget_seconds), 600)" in (tmp_path / RULES.name).read_text()
@@ -110,10 +111,12 @@ def test_list_names_every_alert(capsys):
     assert all(name in text for name in alert_names())
 
 
-def test_list_names_every_knob(capsys):
+def test_list_names_every_rule_parameter(capsys):
     """With default, unit and meaning."""
-    assert rules("list", "--knobs", "--json") == 0
-    assert [row["knob"] for row in json.loads(capsys.readouterr().out)] == [k.name for k in KNOBS]
+    names = [parameter.name for parameter in PARAMETERS]
+    for option in ("--parameters", "--knobs"):  # the latter is the older name
+        assert rules("list", option, "--json") == 0
+        assert [row["knob"] for row in json.loads(capsys.readouterr().out)] == names
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from stage import apply_to
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
-from streamgauge.grafana.alerts.knobs import Settings
+from streamgauge.grafana.alerts.settings import Settings
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import QueryStatus, RunDetails, Tasks

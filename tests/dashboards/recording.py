@@ -40,8 +40,8 @@ from recorded_faults import STEP, without_sign
 from recording_past import write_past
 from typing_extensions import Self
 
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export, rule_file
+from streamgauge.grafana.alerts.settings import Settings
 from streamgauge.grafana.alerts.yamltext import dump
 
 SCALE = 1 / 60

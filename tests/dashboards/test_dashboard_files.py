@@ -16,12 +16,12 @@ from theatre import Stage
 
 from streamgauge.exporters.metrics.table import METRICS
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS, alert_names, recordings
-from streamgauge.grafana.alerts.knobs import KNOBS
 from streamgauge.grafana.dashboards import documents
 from streamgauge.grafana.dashboards.catalogue import BOARDS
 from streamgauge.grafana.dashboards.colours import ORANGE, RED
 from streamgauge.grafana.dashboards.promql import VERDICTS
 from streamgauge.grafana.dashboards.render import render
+from streamgauge.model.thresholds import BY_NAME, PARAMETERS
 
 FILES = ROOT / "grafana" / "dashboards" / "files" / "dashboards"
 COMMITTED = {path.stem: json.loads(path.read_text()) for path in sorted(FILES.glob("*.json"))}
@@ -270,16 +270,16 @@ def test_titles_are_unique_in_a_board():
         assert len(titles) == len(set(titles))
 
 
-def test_thresholds_are_knobs():
+def test_thresholds_are_rule_parameters():
     """A line at a number that no rule has would tell another truth than the page."""
     shares = {0, 0.0001, 0.5, 0.8, 1, 2}  # shares of a whole, and "any at all"
-    knobs = {knob.default for knob in KNOBS if not isinstance(knob.default, str)}
-    derived = {knob - 1 for knob in knobs}
+    defaults = {each.default for each in PARAMETERS if not isinstance(each.default, str)}
+    derived = {value - 1 for value in defaults}
     for board in BOARDS:
         for panel in board.panels:
             values = {value for value, _ in panel.steps if value is not None}
-            assert values <= knobs | derived | shares, panel.title
-            assert not panel.line or values & knobs, panel.title
+            assert values <= defaults | derived | shares, panel.title
+            assert not panel.line or values & defaults, panel.title
 
 
 def test_line_is_in_sight():
@@ -388,8 +388,8 @@ def test_watermark_ahead_of_the_clock_is_red():
 
 
 def test_freshness_is_judged_by_the_query_s_own_target():
-    """The plain knob would call stale what the objective calls fresh."""
-    plain = next(knob.default for knob in KNOBS if knob.name == "freshness_seconds")
+    """The plain rule parameter would call stale what the objective calls fresh."""
+    plain = BY_NAME["freshness_seconds"].default
     for board in BOARDS:
         for panel in board.panels:
             steps = [*panel.steps]

@@ -28,8 +28,8 @@ from feeder import Feeder
 from promtool import ROOT, program, time_of
 from typing_extensions import Self
 
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export, rule_file
+from streamgauge.grafana.alerts.settings import Settings
 from streamgauge.grafana.alerts.yamltext import dump
 
 SCRAPE = 0.5  # seconds

@@ -11,8 +11,8 @@ from broker import Clock
 from kafka_driver import read_kafka
 from stage import free_port, page, program, value, wait_for
 
-from streamgauge.grafana.alerts.knobs import Settings
 from streamgauge.grafana.alerts.prometheus import Export, rule_file
+from streamgauge.grafana.alerts.settings import Settings
 from streamgauge.grafana.alerts.yamltext import dump
 
 RULES_SCALE = 1 / 60  # minutes are seconds

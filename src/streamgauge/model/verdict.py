@@ -13,6 +13,7 @@ from itertools import combinations
 from msgspec import Struct
 
 from .query import Moment, Query
+from .thresholds import default_number
 
 STATES = (
     "starting",
@@ -27,7 +28,7 @@ STATES = (
     "blind",
 )
 BLIND_SECONDS = 30.0
-RESTARTS, RESTART_WINDOW = 3, 1800.0
+RESTARTS, RESTART_WINDOW = default_number("restart_count"), default_number("restart_window")
 TREND_BATCHES, TREND_SECONDS = 5, 300.0
 _MARGIN = 1.05  # rates wobble; a few percent are no trend
 _CHANCE = 2.4  # so many times what chance makes of values without a trend: one time in a hundred
