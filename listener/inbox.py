@@ -25,6 +25,7 @@ _NAP = 0.015
 # so many looks at most.
 _PATIENCE = 3
 LOOK = "look"  # the kind of what the watchdog and its like have seen; the next look tells the same
+OBSERVATION = LOOK
 GONE = "gone"  # of a look that found a run over; no other will tell
 MARK = "mark"  # the kind of an item that says: everything put before has been handled
 FAILURE = "failure"  # of an item that Spark's threads leave for the worker to count and to log
