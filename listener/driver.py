@@ -98,3 +98,48 @@ class Driver(Protocol):
 
     def checkpoint_files(self) -> CheckpointFiles | None:
         """What reads checkpoint files; None where they are out of reach, as over Connect."""
+
+
+class QuietDriver:
+    """A `Driver` that sees nothing: for agents without a Spark, as in tests."""
+
+    stop_cause = GoneCause.APPLICATION_STOPPED
+
+    def add(self, stoppable: Any, listener: Any, *, everywhere: bool = False) -> ApplicationInfo:
+        """Nothing is known."""
+        return ApplicationInfo()
+
+    def part(self, stoppable: Any) -> None:
+        """Nothing to prepare."""
+
+    def leave(self, stoppable: Any) -> bool:
+        """There is no other."""
+        return False
+
+    def poll_application(self) -> ApplicationStatus:
+        """An application of which nothing is known."""
+        return ApplicationStatus(at=0.0)
+
+    def details(self, query_id: str, run_id: str) -> RunDetails | None:
+        """Unknown."""
+        return None
+
+    def poll_query(self, query: Query) -> QueryStatus | Unseen | Gone | None:
+        """Unknown."""
+        return None
+
+    def forget(self, run_ids: set[str]) -> None:
+        """Nothing is kept."""
+
+    def drain(self, seconds: float) -> None:
+        """No event is on the way."""
+
+    def skip_farewells(self) -> None:
+        """Nobody waits."""
+
+    def close(self) -> None:
+        """Nothing is followed."""
+
+    def checkpoint_files(self) -> CheckpointFiles | None:
+        """Out of reach."""
+        return None

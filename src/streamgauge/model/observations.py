@@ -15,7 +15,6 @@ class Word(str, Enum):
     """A word of a fixed set: equal to its value, and written as its value everywhere."""
 
     __str__ = str.__str__  # the default of an enum differs between Python's versions
-    __format__ = str.__format__
 
 
 class Phase(Word):
