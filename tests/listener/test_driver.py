@@ -52,9 +52,9 @@ def count(monkeypatch):
             ),
             statusStore=lambda: SimpleNamespace(job=lambda number: jobs[number]),
         )
-        jvm = SimpleNamespace()
-        jvm.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
-        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=jvm)
+        java = SimpleNamespace()
+        java.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
+        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=java)
         for module in (jvm, batch_jobs):
             monkeypatch.setattr(module, "require_context", lambda: context)
         found = BatchJobs(7, 100.0)
