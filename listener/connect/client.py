@@ -164,8 +164,8 @@ class Client:
     def dead(self) -> bool:
         """Whether the session is over: the server has let go of it, or the client has."""
         failures = self.failures
-        told = bool(failures) and failures[-1].cause == UnseenCause.SESSION_DEAD
-        return told or bool(self.session.is_stopped)
+        reported = bool(failures) and failures[-1].cause == UnseenCause.SESSION_DEAD
+        return reported or bool(self.session.is_stopped)
 
     @property
     def answers(self) -> bool:

@@ -108,7 +108,7 @@ class ConnectDriver:
         self._wake()
 
     def _make_client(self, session: Any, listener: Any) -> Client:
-        """A client of a session, whose bus is patched to tell us when our listener is removed."""
+        """A client of a session, whose bus is patched so that we handle the removal of our listener."""
         client = Client(session, listener, self._clock)
         patches.intercept_listener_removal(session, client.subscription.handle_removal)
         return client

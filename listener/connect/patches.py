@@ -27,9 +27,9 @@ _MOST_THREADS = 32
 
 
 class DaemonPool(ThreadPoolExecutor):
-    """Spark's pool as far as Spark can tell, on threads that don't outlive the program.
+    """Works as Spark's own pool does, on threads that don't outlive the program.
 
-    A subclass, because Spark looks inside (4.1 asks for `_shutdown`); it starts no threads of its own.
+    A subclass, because Spark 4.1 reads its `_shutdown`; the base class starts no threads.
     """
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ class Subscription:
     def handle_removal(self, listener: Any) -> bool:
         """Take our listener off for the application's own `removeListener`; False if it is not ours.
 
-        Noted, to tell it from a bus that was cleared. For `patches.intercept_listener_removal`; runs in
+        Kept in `removed`: it differs from a bus that was cleared. For `patches.intercept_listener_removal`; runs in
         the application's thread, and does not raise, as Spark's own does not.
         """
         if listener is not self.listener:

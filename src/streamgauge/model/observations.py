@@ -1,4 +1,4 @@
-"""What a look at the driver between events finds: frozen records, no Spark in them."""
+"""What polling between events finds: frozen records, no Spark in them."""
 
 from __future__ import annotations
 
