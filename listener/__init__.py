@@ -1,1 +1,1 @@
-"""What comes in: Spark's events, and what a look at the driver adds to them."""
+"""What comes in: Spark's events, and what polling the driver and the brokers adds to them."""

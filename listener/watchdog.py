@@ -1,7 +1,7 @@
-"""The truth between events: a timer that looks at the driver and puts what it sees on the inbox.
+"""The state between events: polls the driver and puts what it observes on the inbox.
 
 No event is sent until a batch ends, so without this a hung batch would show the last good numbers.
-A thread of its own, because a call into a sick JVM may not come back.
+It has a thread of its own, because a call into a sick JVM may not return.
 """
 
 from __future__ import annotations
@@ -11,39 +11,31 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
 
-from streamgauge.model.observations import ApplicationStatus, Gone, QueryStatus, RunDetails, Unseen
+from streamgauge.model.observations import (
+    ApplicationStatus,
+    Gone,
+    GoneCause,
+    QueryStatus,
+    RunDetails,
+    Unseen,
+)
 from streamgauge.model.query import Query
 
-from .classic.driver import ApplicationStopped
-from .inbox import GONE, LOOK, Inbox, Item
+from .driver import ApplicationStopped, Driver
+from .inbox import GONE, OBSERVATION, Inbox, Item
+from .poller import Pace, PollLoop
 
-_NEW = 1000
-_PATIENCE = 60.0  # for one round; a call into the JVM takes milliseconds
-
-
-class Driver(Protocol):
-    """What the watchdog can ask; the classic driver, a Connect client, or a test's own."""
-
-    def tick(self) -> ApplicationStatus:
-        """The application as a whole; raises `ApplicationStopped`."""
-
-    def details(self, query_id: str, run_id: str) -> RunDetails | None:
-        """How a run is configured."""
-
-    def sight(self, query: Query) -> QueryStatus | Unseen | Gone | None:
-        """One live query now."""
-
-    def forget(self, run_ids: set[str]) -> None:
-        """Let go of what belongs to other runs."""
-
-    def drain(self, seconds: float) -> None:
-        """Wait, for so long at most, until the events on Spark's bus have reached us."""
+_MOST_REQUESTS = 1000
+_OVERDUE_SECONDS = 60.0  # for one round; a call into the JVM takes milliseconds
 
 
 class Watchdog:
-    """Looks every few seconds, and at once for a query that has just begun."""
+    """Polls every few seconds, and reads a new run's details at once.
+
+    Only its own thread calls the driver. All methods are safe on any thread; only `drain` waits.
+    `before_poll` is called before each round: a place to check that others are alive.
+    """
 
     def __init__(
         self,
@@ -51,119 +43,136 @@ class Watchdog:
         inbox: Inbox,
         queries: Callable[[], Mapping[str, Query]],
         *,
-        seconds: float,
-        failed: Callable[[BaseException], None],
-        beat: Callable[[], None] = lambda: None,
+        interval_seconds: float,
+        report_error: Callable[[BaseException], None],
+        before_poll: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.driver = driver
+        self._driver = driver
         self._inbox = inbox
         self._queries = queries
-        self._seconds = seconds
-        self._failed = failed
-        self._beat = beat  # checks what else must go on
+        self._report_error = report_error
+        self._before_poll = before_poll
         self._clock = clock
-        self._new: dict[str, str] = {}  # run id → query id
-        self._read: dict[str, bool] = {}  # run id → read again after its first batch?
+        self._requests: dict[str, str] = {}  # run id → query id, whose details are wanted
+        self._read: dict[str, bool] = {}  # run id → were its details read after its first batch?
         self._drains: deque[tuple[float, threading.Event]] = deque()
-        self._kicked = threading.Event()
-        self._closed = self._hurry = False
-        self._busy_since: float | None = None
-        self._thread = threading.Thread(target=self._run, name="streamgauge-watchdog", daemon=True)
+        self._reported_since: float | None = None  # begin of the call that was reported as overdue
+        self._loop = PollLoop(
+            "streamgauge-watchdog",
+            self.poll,
+            pace=Pace(interval_seconds=interval_seconds, fixed_rate=True),
+            report_error=report_error,
+            check=self.serve_requests,
+        )
 
     def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
+        """Begin to poll; raises RuntimeError when no thread can be started."""
+        self._loop.start()
 
-    def kick(self, query_id: str, run_id: str) -> None:
-        """Ask for the details of a run soon. Never waits."""
-        if len(self._new) < _NEW:  # the next round finds the others
-            self._new[run_id] = query_id
-        self._kicked.set()
+    def request_details(self, query_id: str, run_id: str) -> None:
+        """Ask for the details of a run, soon."""
+        if len(self._requests) < _MOST_REQUESTS:  # the next poll finds the others
+            self._requests[run_id] = query_id
+        self._loop.wake()
 
-    def wake(self) -> None:
-        """Ask for a look soon. Never waits."""
-        self._hurry = True
-        self._kicked.set()
+    def poll_soon(self) -> None:
+        """Ask for a poll now instead of at the end of the interval."""
+        self._loop.poll_soon()
 
     def drain(self, seconds: float) -> bool:
-        """Wait until Spark's bus is empty, for so long at most; whether it was. Any thread.
+        """Wait until Spark's bus is empty, for so long at most; whether it was.
 
         The call into the JVM is made by the watchdog's thread: a caller at exit can't start one,
         one in a signal handler has its own call into the JVM under way.
         """
         done = threading.Event()
         self._drains.append((time.monotonic() + seconds, done))
-        self._kicked.set()
-        return self._thread.is_alive() and done.wait(seconds)
+        self._loop.wake()
+        return self._loop.alive and done.wait(seconds)
 
-    def check(self) -> None:
-        """Complain, once, of a round that does not come back. The worker; never waits."""
-        since = self._busy_since
-        if since is not None and time.monotonic() - since > _PATIENCE:
-            self._busy_since = None
-            self._failed(TimeoutError(f"a look at Spark has not come back for {_PATIENCE:.0f} s"))
+    def check_overdue(self) -> None:
+        """Report, once, a call that does not return. For the worker."""
+        since = self._loop.busy_since
+        if since is None or since == self._reported_since:
+            return
+        if time.monotonic() - since > _OVERDUE_SECONDS:
+            self._reported_since = since
+            self._report_error(
+                TimeoutError(f"a poll of Spark has not returned for {_OVERDUE_SECONDS:.0f} s")
+            )
+
+    def lose_all(self, cause: GoneCause) -> None:
+        """Put the end of every run that is live, as far as we know, on the inbox."""
+        for query in self._queries().values():
+            if query.live:
+                self._put(
+                    Gone(
+                        query_id=query.query_id,
+                        run_id=query.run_id,
+                        at=self._clock(),
+                        cause=cause,
+                        why=cause.sentence,
+                    )
+                )
 
     def close(self) -> None:
-        """Stop looking; a look that is under way is left to itself."""
-        self._closed = True
-        self._kicked.set()
+        """Stop polling; a call that is under way is left to itself."""
+        self._loop.close()
 
-    def _run(self) -> None:
-        due = time.monotonic()
-        while not self._closed:
-            if self._kicked.wait(max(0.0, due - time.monotonic())):
-                self._kicked.clear()
-                self._guard(self._read_new)
-                self._guard(self._drain)
-            if not self._closed and (self._hurry or time.monotonic() >= due):
-                self._hurry = False
-                due = time.monotonic() + self._seconds
-                self._guard(self._beat)
-                self._guard(self.look)
+    # ---- the watchdog's thread, or a test's ----------------------------------------------------
 
-    def _guard(self, look: Callable[[], None]) -> None:
-        self._busy_since = time.monotonic()
+    def poll(self) -> bool:
+        """One round: the application, then each live query; failures are reported here."""
+        self._attempt(self._before_poll)
+        self._guard(self._poll_all)
+        return True  # no back-off: the next round is due as always
+
+    def serve_requests(self) -> bool:
+        """What was asked for since; never a reason to poll at once."""
+        self._guard(self._read_requested)
+        self._guard(self._drain)
+        return False
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """Work; a stopped application ends every run and is no failure."""
         try:
-            self._attempt(look)
+            self._attempt(work)
         except ApplicationStopped:
-            self.lose_all("the Spark application was stopped")
-        finally:
-            self._busy_since = None
+            self.lose_all(GoneCause.APPLICATION_STOPPED)
 
-    def _attempt(self, look: Callable[[], None]) -> None:
-        """Look; a failure is counted, and hides nothing but what it was to find."""
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """Work; a failure is reported, and hides nothing but what it was to find."""
         try:
-            look()
+            work()
         except ApplicationStopped:
             raise
         except Exception as error:  # noqa: BLE001 - whatever Py4J raises; it is tried again
-            self._failed(error)
+            self._report_error(error)
 
-    def look(self) -> None:
-        """One round: the application, then each live query."""
-        self._put(self.driver.tick())
+    def _poll_all(self) -> None:
+        self._put(self._driver.poll_application())
         live = [query for query in self._queries().values() if query.live]
-        self.driver.forget({query.run_id for query in live})
+        self._driver.forget({query.run_id for query in live})
         self._read = {q.run_id: self._read[q.run_id] for q in live if q.run_id in self._read}
         for query in live:
-            self._attempt(partial(self._look_at, query))
+            self._attempt(partial(self._poll_query, query))
 
-    def _look_at(self, query: Query) -> None:
+    def _poll_query(self, query: Query) -> None:
         if self._read.get(query.run_id) is not query.has_batch:
-            self._learn(query.query_id, query.run_id, query.has_batch)
-        seen = self.driver.sight(query)
-        if seen is not None:
-            self._put(seen)
+            self._read_details(query.query_id, query.run_id, query.has_batch)
+        observed = self._driver.poll_query(query)
+        if observed is not None:
+            self._put(observed)
 
-    def _read_new(self) -> None:
-        new, self._new = self._new, {}
-        for run_id, query_id in new.items():
-            self._attempt(partial(self._learn, query_id, run_id, has_batch=False))
+    def _read_requested(self) -> None:
+        requests, self._requests = self._requests, {}
+        for run_id, query_id in requests.items():
+            self._attempt(partial(self._read_details, query_id, run_id, has_batch=False))
 
-    def _learn(self, query_id: str, run_id: str, has_batch: bool) -> None:
+    def _read_details(self, query_id: str, run_id: str, has_batch: bool) -> None:
         """Read a run's details; after its first batch again: the checkpoint's settings win then."""
-        details = self.driver.details(query_id, run_id)
+        details = self._driver.details(query_id, run_id)
         if details is not None:
             self._read[run_id] = has_batch
             self._put(details)
@@ -172,18 +181,10 @@ class Watchdog:
         while self._drains:
             deadline, done = self._drains.popleft()
             try:
-                self.driver.drain(max(0.0, deadline - time.monotonic()))
+                self._driver.drain(max(0.0, deadline - time.monotonic()))
             finally:
                 done.set()
 
-    def lose_all(self, why: str) -> None:
-        """End every run that goes on, as far as we know. Any thread; never waits."""
-        for query in self._queries().values():
-            if query.live:
-                self._put(
-                    Gone(query_id=query.query_id, run_id=query.run_id, at=self._clock(), why=why)
-                )
-
-    def _put(self, look: ApplicationStatus | RunDetails | QueryStatus | Unseen | Gone) -> None:
-        kind = GONE if isinstance(look, Gone) else LOOK
-        self._inbox.put(Item(kind, look, self._clock()))
+    def _put(self, observed: ApplicationStatus | RunDetails | QueryStatus | Unseen | Gone) -> None:
+        kind = GONE if isinstance(observed, Gone) else OBSERVATION
+        self._inbox.put(Item(kind, observed, self._clock()))

@@ -1,6 +1,6 @@
 """The hooks in a classic Spark application: its end, and a place on its bus for every session.
 
-Both rest on what is private in PySpark or Spark and the same on all of 3.5 to 4.3 (spark-facts 2.3, 10).
+Both rest on what is private in PySpark or Spark, and the same on all of 3.5 to 4.3.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
+
+from streamgauge.listener.driver import ApplicationInfo
 
 _HOOKS = "_streamgauge_hooks"
 _BUS_CLASSES = (
@@ -27,11 +29,31 @@ def active_context() -> Any:
     return context if getattr(context, "_jsc", None) is not None else None
 
 
+def describe_application(context: Any) -> ApplicationInfo:
+    """What a SparkContext says of its application; any thread, and it never raises.
+
+    Unknown is None: there is no context, or its JVM is shutting down.
+    """
+    return ApplicationInfo(
+        name=_text(lambda: context.appName),
+        app_id=_text(lambda: context.applicationId),
+        spark_version=_text(lambda: context.version),
+    )
+
+
+def _text(read: Callable[[], Any]) -> str | None:
+    try:
+        found = read()
+    except Exception:  # noqa: BLE001 - Py4J's own errors, or no context at all
+        return None
+    return None if found is None else str(found)
+
+
 def hook_stop(stoppable: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
     """Have `before` and `after` called around a context's or session's `stop()`, in its caller's thread.
 
-    They must not raise. A later call takes the place of an earlier one, also where somebody has wrapped
-    `stop` since.
+    This patches the object's `stop`, once; a later call replaces the hooks of an earlier one, also where
+    somebody has wrapped `stop` since. They must not raise.
     """
     hooks = getattr(stoppable, _HOOKS, None)
     if hooks is not None:
@@ -53,13 +75,13 @@ def hook_stop(stoppable: Any, before: Callable[[], None], after: Callable[[], No
 
 
 def unhook_stop(stoppable: Any) -> None:
-    """Have nothing called any more."""
+    """Have nothing called around `stop()` any more."""
     hooks = getattr(stoppable, _HOOKS, None)
     if hooks is not None:
-        hooks[:] = _nothing, _nothing
+        hooks[:] = _do_nothing, _do_nothing
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -90,8 +112,8 @@ def _make_bus(jvm: Any) -> Any:
             jvm.java.lang.Class.forName(name, False, loader)
         except Exception:  # noqa: BLE001, S112 - Py4J's; another Spark has it under another name
             continue
-        made = functools.reduce(getattr, name.split("."), jvm)
-        return made(jvm.scala.Option.empty())
+        bus_class = functools.reduce(getattr, name.split("."), jvm)
+        return bus_class(jvm.scala.Option.empty())
     raise RuntimeError(
         f"this Spark has none of {', '.join(_BUS_CLASSES)}; "
         "use spark.streams.addListener(TelemetryListener()) in each session"

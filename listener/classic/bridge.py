@@ -1,11 +1,11 @@
-"""The only place where Spark's events enter Python: one Py4J call an event, and no work.
+"""The only place where Spark's events enter Python: one Py4J call per event, and no work.
 
 PySpark's own wrapper turns each event into Python objects with hundreds of Py4J calls before user code
-runs (spark-facts 2.3), on the one thread that serves every listener of the application. A class
+runs, on the one thread that serves every listener of the application. A class
 of ours that implements the same Java interface asks the Java event for its JSON once.
 
 Everything here runs on Spark's threads: `onQueryStarted` inside `start()`, the rest on the listener
-bus. Nothing here waits, not even for a log, and nothing raises: the worker tells of failures.
+bus. Nothing here waits, not even for a log, and nothing raises: the worker reports failures.
 """
 
 from __future__ import annotations

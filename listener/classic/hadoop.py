@@ -7,7 +7,7 @@ from typing import Any
 
 from streamgauge.model.sources.waiting import File
 
-_MOST = 10_000  # names in a folder that are worth a listing each round
+_MOST_NAMES = 10_000  # in a folder that is worth a listing at each poll
 _STATUS = re.compile(
     r"\{path=(?P<path>.*?); isDirectory=(?P<folder>true|false);(?: length=(?P<length>\d+);)?"
     r".*?modification_time=(?P<modified>\d+);",
@@ -16,7 +16,7 @@ _STATUS = re.compile(
 
 
 class HadoopFiles:
-    """Reads with the configuration of one session."""
+    """Reads with the configuration of one session. All methods wait for the store, and raise its errors."""
 
     def __init__(self, jvm: Any, conf: Any, wide: set[str]) -> None:
         self._jvm = jvm
@@ -35,7 +35,7 @@ class HadoopFiles:
             return None
         statuses = files.listStatus(place)
         count = len(statuses)
-        if count > _MOST:
+        if count > _MOST_NAMES:
             self._wide.add(path)
             return None
         text = self._jvm.scala.runtime.ScalaRunTime.stringOf(statuses)  # all in one call

@@ -1,9 +1,9 @@
-"""What a Connect client needs to be able to exit, and how to hear of its new sessions.
+"""All patches of PySpark for Connect; docs/connect.md lists them.
 
 Connect's threads are not daemons, and with a dead server they try again for minutes: a process that
-has a listener would not end (spark-facts 10). These are all the changes that are made to PySpark itself
-(docs/connect.md lists them). Each is private there, each is made on its own, and where a Spark
-does not have the place, nothing is changed and nothing is raised.
+has a listener would not end. What is patched is private in PySpark. Each patch is made by a function that
+says so, when it is called and not on import; a second call changes nothing more; and where a PySpark is
+built differently, nothing is changed and nothing is raised.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from typing import Any
 
 _HOOK = "_streamgauge_hook"
 _POOL = "_release_thread_pool_instance"
-_FAREWELLS = ("_on_exit", "_cleanup_ml_cache", "_cleanup_ml")  # 4.2 and newer; 4.1; 4.0
+_EXIT_CALLS = ("_on_exit", "_cleanup_ml_cache", "_cleanup_ml")  # 4.2 and newer; 4.1; 4.0
+_REMOVAL_HANDLERS = "_streamgauge_removal_handlers"
 # Spark has one pool for all sessions; tasks for a dead server sit in it for minutes, and those of
 # the application's next session must not wait behind them.
-_THREADS = 32
+_MOST_THREADS = 32
 
 
 class DaemonPool(ThreadPoolExecutor):
-    """Spark's pool as far as Spark can tell, on threads that don't outlive the program.
+    """Works as Spark's own pool does, on threads that don't outlive the program.
 
-    A subclass, because Spark looks inside (4.1 asks for `_shutdown`); it starts no threads of its own.
+    A subclass, because Spark 4.1 reads its `_shutdown`; the base class starts no threads.
     """
 
     def __init__(self) -> None:
-        super().__init__(max_workers=_THREADS)
+        super().__init__(max_workers=_MOST_THREADS)
         self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
         self._starting = threading.Lock()
         self._idle = threading.Semaphore(0)  # the threads that have no task and are promised none
@@ -43,7 +44,7 @@ class DaemonPool(ThreadPoolExecutor):
         future: Future[Any] = Future()
         self._tasks.put((future, functools.partial(task, *args, **kwargs)))
         with self._starting:
-            if not self._idle.acquire(blocking=False) and self._running < _THREADS:
+            if not self._idle.acquire(blocking=False) and self._running < _MOST_THREADS:
                 self._running += 1
                 threading.Thread(target=self._run, name="connect-release", daemon=True).start()
         return future
@@ -70,8 +71,8 @@ class _DaemonThread(threading.Thread):
         super().__init__(*args, **{**kwargs, "daemon": True})
 
 
-def let_exit() -> None:
-    """Have the threads that a listener brings to a Connect client not hold up its exit."""
+def use_daemon_threads() -> None:
+    """Patch Connect so that the threads of its listeners do not hold up the exit of the process."""
     with suppress(ImportError, AttributeError):
         from pyspark.sql.connect.streaming import query  # noqa: PLC0415 - pyspark is an extra
 
@@ -85,40 +86,105 @@ def let_exit() -> None:
             setattr(stream, _POOL, DaemonPool())
 
 
-def skip_farewell(session: Any) -> None:
-    """Have a client not wait, at exit, for a server that does not answer; it would try for minutes."""
-    for name in _FAREWELLS:
-        farewell = getattr(session.client, name, None)
-        if farewell is not None:
-            atexit.unregister(farewell)
+def skip_exit_call(session: Any) -> None:
+    """Unregister a client's exit handler, which would try for minutes to reach a dead server."""
+    for name in _EXIT_CALLS:
+        handler = getattr(session.client, name, None)
+        if handler is not None:
+            atexit.unregister(handler)
 
 
-_told_of_sessions: Callable[[Any], None] | None = None
+# ---- new sessions ------------------------------------------------------------------------------
+
+_on_new_session: Callable[[Any], None] | None = None
 
 
-def hear_of_sessions(made: Callable[[Any], None] | None) -> None:
-    """Have `made` called with each Connect session this process makes from now on, in its thread.
+def notify_of_new_sessions(notify: Callable[[Any], None] | None) -> None:
+    """Patch `SparkSession.__init__` to call `notify` with each Connect session, in its thread.
 
-    The session is not complete then: `made` may note it and nothing else. A later call takes the
-    place of an earlier one; None ends it.
+    The session is not complete then: `notify` may keep it and nothing else. A later call replaces
+    `notify`; None ends it.
     """
-    global _told_of_sessions  # noqa: PLW0603 - one a process, as the agent is
-    _told_of_sessions = made
+    global _on_new_session  # noqa: PLW0603 - one per process, as the agent is
+    _on_new_session = notify
     with suppress(ImportError, AttributeError):
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
 
         if not hasattr(SparkSession.__init__, _HOOK):
-            SparkSession.__init__ = _then_tell(SparkSession.__init__)
+            SparkSession.__init__ = _then_notify(SparkSession.__init__)
 
 
-def _then_tell(init: Callable[..., None]) -> Callable[..., None]:
+def _then_notify(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
-    def init_and_tell(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init_and_notify(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        told = _told_of_sessions
-        if told is not None:
+        notify = _on_new_session
+        if notify is not None:
             with suppress(Exception):  # the application must not notice
-                told(self)
+                notify(self)
 
-    setattr(init_and_tell, _HOOK, True)
-    return init_and_tell
+    setattr(init_and_notify, _HOOK, True)
+    return init_and_notify
+
+
+# ---- one session's listener bus ----------------------------------------------------------------
+
+
+def find_listener_bus(session: Any) -> Any:
+    """The client's own listener bus, if it is built as we know it; else None."""
+    bus = getattr(session.streams, "_sqlb", None)
+    parts = ("_listener_bus", "_execution_thread", "_lock", "remove")
+    return bus if all(hasattr(bus, part) for part in parts) else None
+
+
+def intercept_listener_removal(session: Any, handle: Callable[[Any], bool]) -> None:
+    """Patch a session's bus to ask `handle(listener)` first when a listener is removed.
+
+    True means that it was removed, and Spark's own `remove` is not called. `handle` runs in the
+    application's thread and must not raise. Of several, the latest is asked first.
+    """
+    bus = find_listener_bus(session)
+    if bus is None:
+        return
+    handlers: list[Callable[[Any], bool]] | None = getattr(bus, _REMOVAL_HANDLERS, None)
+    if handlers is None:
+        handlers = []
+        setattr(bus, _REMOVAL_HANDLERS, handlers)
+        bus.remove = _then_remove(handlers, bus.remove)
+    if handle not in handlers:
+        handlers.insert(0, handle)
+
+
+def _then_remove(
+    handlers: list[Callable[[Any], bool]], remove: Callable[[Any], None]
+) -> Callable[[Any], None]:
+    @functools.wraps(remove)
+    def handle_or_remove(listener: Any) -> None:
+        for handle in tuple(handlers):
+            if handle(listener):
+                return
+        remove(listener)
+
+    return handle_or_remove
+
+
+def exclude_disabled_listeners(session: Any, is_disabled: Callable[[Any], bool]) -> bool:
+    """Patch a session's bus so that it ignores disabled listeners when they are added; whether it does.
+
+    Then nothing is registered on the server and no thread begins; to remove one that is not on
+    the bus is nothing to Spark. Raises what a session that is built differently raises.
+    """
+    bus = find_listener_bus(session)
+    append: Callable[[Any], None] | None = getattr(bus, "append", None)
+    if append is None:
+        return False
+    if not hasattr(append, _HOOK):
+
+        @functools.wraps(append)
+        def append_enabled(listener: Any) -> None:
+            if not is_disabled(listener):
+                append(listener)
+
+        setattr(append_enabled, _HOOK, True)
+        bus.append = append_enabled
+    return True

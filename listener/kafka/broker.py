@@ -1,4 +1,4 @@
-"""Asks Kafka itself: where topics begin and end, how long they keep rows, how old a row is.
+"""Reads from Kafka itself where topics begin and end, how long they keep rows, how old a row is.
 
 Needs the extra `streamgauge[kafka]`. Every call is bounded in time, and an error carries neither an
 address nor a setting's value. The client's own log is off: it would flood stderr for as long as a
@@ -18,8 +18,8 @@ from msgspec import structs
 from streamgauge.masking import MASK
 from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 
-_SECONDS = 10.0
-_WAIT = 1.5 * _SECONDS  # should the client itself not keep its time
+_TIMEOUT_SECONDS = 10.0
+_RESULT_WAIT_SECONDS = 1.5 * _TIMEOUT_SECONDS  # should the client itself not keep its time
 _QUIET = {
     "log_level": 0,
     "log.connection.close": False,
@@ -32,7 +32,7 @@ _WORDS = {
     "_AUTHENTICATION": "the broker refused the credentials",
     "_RESOLVE": "the broker's name can't be resolved",
     "_SSL": "TLS failed: certificates, or a broker that speaks no TLS",
-    "_TIMED_OUT": f"no broker answered in {_SECONDS:.0f} s",
+    "_TIMED_OUT": f"no broker answered in {_TIMEOUT_SECONDS:.0f} s",
     "_TRANSPORT": "no broker can be reached",
     "TOPIC_AUTHORIZATION_FAILED": "the broker does not let this user describe the topic",
 }
@@ -44,7 +44,7 @@ class BrokerError(Exception):
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """A client's properties file, `key=value` a line; raises `BrokerError`.
+    """A client's properties file, one `key=value` per line; raises `BrokerError`.
 
     Keys are librdkafka's; of Java's own, `sasl.jaas.config` with a user and a password is understood.
     """
@@ -61,10 +61,10 @@ def read_properties(path: str) -> dict[str, str]:
         if not equals:
             raise BrokerError(f"line {number} of the properties file {path} is not key=value")
         found[key.strip()] = value.strip()
-    return _log_in(found)
+    return _read_jaas_login(found)
 
 
-def _log_in(settings: dict[str, str]) -> dict[str, str]:
+def _read_jaas_login(settings: dict[str, str]) -> dict[str, str]:
     jaas = settings.pop("sasl.jaas.config", "")
     for name, *values in _LOGIN.findall(jaas):
         value = re.sub(r"\\(.)", r"\1", "".join(values))
@@ -73,7 +73,10 @@ def _log_in(settings: dict[str, str]) -> dict[str, str]:
 
 
 class KafkaBroker:
-    """One cluster. Made without a connection; all methods wait, each for 30 seconds at most."""
+    """One cluster. Made without a connection; all methods wait, each for 30 seconds at most.
+
+    One thread at a time.
+    """
 
     def __init__(self, bootstrap: str | None, properties: str | None) -> None:
         self._admin_module, self._kafka = _import()
@@ -83,20 +86,20 @@ class KafkaBroker:
         if not settings.get("bootstrap.servers"):
             raise BrokerError("there are no bootstrap servers: name HOST:PORT")
         self._settings = settings | _QUIET
-        self._last = ""  # name of the client's last error
-        self._admin = self._make(self._admin_module.AdminClient, error_cb=self._note)
+        self._last_error = ""  # name of the client's last error
+        self._admin = self._make(self._admin_module.AdminClient, error_cb=self._keep_last_error)
 
-    def look(self, topics: Iterable[str]) -> BrokerOffsets:
+    def read_offsets(self, topics: Iterable[str]) -> BrokerOffsets:
         """Both ends of every partition of these topics, and how long they keep rows.
 
-        A topic of which a part can't be had now is left out; raises `BrokerError` when all are.
+        A topic of which a part can't be read now is left out; raises `BrokerError` when all are.
         """
         topics = sorted(topics)
         keys, refused = self._partitions(topics)
         specs = self._admin_module.OffsetSpec
         asked = [self._ask_offsets(keys, spec) for spec in (specs.earliest(), specs.latest())]
         configs = self._ask_configs({topic for topic, _ in keys})
-        earliest, latest = (self._read_offsets(answers, refused) for answers in asked)
+        earliest, latest = (self._collect_offsets(answers, refused) for answers in asked)
         if refused and refused.keys() >= set(topics):
             raise BrokerError("; ".join(sorted(set(refused.values()))))
         return BrokerOffsets(
@@ -108,17 +111,17 @@ class KafkaBroker:
             at=time.time(),
         )
 
-    def look_back(self, seen: BrokerOffsets, at: float) -> BrokerOffsets:
+    def read_past_offsets(self, now: BrokerOffsets, at: float) -> BrokerOffsets:
         """The same topics as they ended at an earlier time, by the times of their rows."""
         spec = self._admin_module.OffsetSpec.for_timestamp(int(at * 1000))
-        keys = [(topic, int(partition)) for topic, partition in seen.latest]
+        keys = [(topic, int(partition)) for topic, partition in now.latest]
         refused: dict[str, str] = {}
-        found = self._read_offsets(self._ask_offsets(keys, spec), refused)
+        found = self._collect_offsets(self._ask_offsets(keys, spec), refused)
         if refused:
             raise BrokerError("; ".join(sorted(set(refused.values()))))
         # No row so young: its end was then where it is now.
-        latest = {key: seen.latest[key] if then < 0 else then for key, then in found.items()}
-        return structs.replace(seen, latest=latest, at=at)
+        latest = {key: now.latest[key] if then < 0 else then for key, then in found.items()}
+        return structs.replace(now, latest=latest, at=at)
 
     def row_times(self, positions: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], float]:
         """When the row at each position was written, as Kafka has it; what can't be read is absent."""
@@ -130,7 +133,7 @@ class KafkaBroker:
             **{"auto.offset.reset": "error", "max.partition.fetch.bytes": 1024},
         )
         found: dict[tuple[str, str], float] = {}
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         try:
             place = self._kafka.TopicPartition
             consumer.assign([place(t, int(p), offset) for (t, p), offset in positions.items()])
@@ -156,9 +159,13 @@ class KafkaBroker:
         names = self._kafka.TopicCollection(topics)
         found: list[tuple[str, int]] = []
         refused: dict[str, str] = {}
-        for topic, answer in self._admin.describe_topics(names, request_timeout=_SECONDS).items():
+        for topic, answer in self._admin.describe_topics(
+            names, request_timeout=_TIMEOUT_SECONDS
+        ).items():
             try:
-                found += [(topic, each.id) for each in answer.result(_WAIT).partitions]
+                found += [
+                    (topic, each.id) for each in answer.result(_RESULT_WAIT_SECONDS).partitions
+                ]
             except Exception as error:  # noqa: BLE001 - a future raises what it likes
                 if _name(error) != _GONE:
                     refused[topic] = self._explain(error)
@@ -166,13 +173,15 @@ class KafkaBroker:
 
     def _ask_offsets(self, keys: Iterable[tuple[str, int]], spec: Any) -> Mapping[Any, Any]:
         wanted = {self._kafka.TopicPartition(*key): spec for key in keys}
-        return self._admin.list_offsets(wanted, request_timeout=_SECONDS) if wanted else {}
+        return self._admin.list_offsets(wanted, request_timeout=_TIMEOUT_SECONDS) if wanted else {}
 
-    def _read_offsets(self, answers: Mapping[Any, Any], refused: dict[str, str]) -> Positions:
+    def _collect_offsets(self, answers: Mapping[Any, Any], refused: dict[str, str]) -> Positions:
         found: Positions = {}
         for key, answer in answers.items():
             try:
-                found[key.topic, str(key.partition)] = int(answer.result(_WAIT).offset)
+                found[key.topic, str(key.partition)] = int(
+                    answer.result(_RESULT_WAIT_SECONDS).offset
+                )
             except Exception as error:  # noqa: BLE001 - a future raises what it likes
                 refused.setdefault(key.topic, self._explain(error))
         return found
@@ -182,7 +191,7 @@ class KafkaBroker:
         wanted = [module.ConfigResource(module.ConfigResource.Type.TOPIC, t) for t in topics]
         if not wanted:
             return {}
-        answers = self._admin.describe_configs(wanted, request_timeout=_SECONDS)
+        answers = self._admin.describe_configs(wanted, request_timeout=_TIMEOUT_SECONDS)
         return {resource.name: answer for resource, answer in answers.items()}
 
     @staticmethod
@@ -191,7 +200,7 @@ class KafkaBroker:
         found = {}
         for topic, answer in answers.items():
             try:
-                config = answer.result(_WAIT)
+                config = answer.result(_RESULT_WAIT_SECONDS)
                 kept = int(config["retention.ms"].value)
                 if kept >= 0 and "delete" in config["cleanup.policy"].value:
                     found[topic] = kept / 1000
@@ -211,15 +220,15 @@ class KafkaBroker:
                 words = words.replace(str(value), MASK) if len(str(value)) > 2 else words
             raise BrokerError(f"Kafka's client refused a setting: {words}") from None
 
-    def _note(self, error: Any) -> None:
-        self._last = error.name()
+    def _keep_last_error(self, error: Any) -> None:
+        self._last_error = error.name()
 
     def _explain(self, error: BaseException) -> str:
         """Why it failed: the client's own last error says more than that time ran out."""
         self._admin.poll(0)
         name = _name(error)
         if name in {"_TIMED_OUT", "TimeoutError"}:
-            name = self._last or "_TIMED_OUT"
+            name = self._last_error or "_TIMED_OUT"
         return _WORDS.get(name, name)
 
 

@@ -1,4 +1,4 @@
-"""The probe on a real broker: what the page says of a query from which no event comes any more."""
+"""The poller of Kafka on a real broker: what the page says of a query that sends no events any more."""
 
 import io
 import json
@@ -11,8 +11,11 @@ import pytest
 from broker import Clock
 from stage import ROOT, Life, feed, free_port, page, value, wait_for
 
+from streamgauge.config import make_config
 from streamgauge.exporters.logs import make_logger
-from streamgauge.listener.kafka.probe import ages
+from streamgauge.listener.driver import QuietDriver
+from streamgauge.listener.kafka.poller import ages
+from streamgauge.listener.pollers import make_pollers
 
 SOURCE = "0-kafka"
 
@@ -90,11 +93,20 @@ def test_rows_from_before_the_start_have_an_age(watched, broker):
 
 def test_nobody_reads_kafka_nobody_is_asked(agent):
     """A setting for all jobs costs those without Kafka nothing."""
-    mine = agent(kafka=f"127.0.0.1:{free_port()}", watch_seconds=0.1)
+    settings = {"kafka": f"127.0.0.1:{free_port()}", "watch_seconds": 0.1}
+    mine = agent(**settings)
     feed(mine, Life().started())
-    (probe,) = [timer for timer in mine._timers if hasattr(timer, "_broker")]
-    assert probe.look()
-    assert probe._broker is None
+    errors = []
+    (poller,) = make_pollers(
+        make_config(settings),
+        QuietDriver(),
+        mine.inbox,
+        lambda: mine.queries,
+        lambda *error: errors.append(error),
+    )
+    assert poller.poll()
+    assert poller._broker is None
+    assert errors == []
     assert value(page(mine), "agent_errors_total", None, part="kafka") is None
 
 
@@ -126,14 +138,15 @@ def test_a_broker_that_is_not_there_is_counted_and_told_once(watched, broker, ca
 
 
 def test_the_process_ends_while_nobody_answers():
-    """A look that waits for a broker holds up no exit."""
+    """A poll that waits for a broker holds up no exit."""
     code = f"""
 import sys, time
 sys.path[:0] = {[str(ROOT / "tests"), str(ROOT / "tests" / "kafka")]!r}
-from stage import ROOT, Life, QuietDriver, feed
+from stage import ROOT, Life, feed
 from test_kafka_probe import batch
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
+from streamgauge.listener.driver import QuietDriver
 settings = {{"kafka": "127.0.0.1:1", "watch_seconds": 0.1, "metrics_address": ""}}
 agent = Agent(make_config(settings), driver=QuietDriver())
 agent.start()

@@ -1,10 +1,18 @@
 """The hook around `stop()`: once, the newest, and nobody else's wrapper is lost; and whose it is."""
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark import SparkContext
 
-from streamgauge.listener.classic.application import active_context, hook_stop, unhook_stop
-from streamgauge.listener.classic.driver import ApplicationStopped, ClassicDriver
+from streamgauge.listener.classic.application import (
+    active_context,
+    describe_application,
+    hook_stop,
+    unhook_stop,
+)
+from streamgauge.listener.classic.driver import ClassicDriver
+from streamgauge.listener.driver import ApplicationInfo, ApplicationStopped
 
 
 class Context:
@@ -59,8 +67,17 @@ def test_unhooked_stop_is_plain():
 
 
 def test_context_that_is_just_starting_is_none_yet(monkeypatch):
-    """PySpark shows it before its `_jsc` is there; a look then is no failure of the watchdog's."""
+    """PySpark shows it before its `_jsc` is there; a poll then is no failure of the watchdog's."""
     monkeypatch.setattr(SparkContext, "_active_spark_context", object.__new__(SparkContext))
     assert active_context() is None
     with pytest.raises(ApplicationStopped):
-        ClassicDriver(list).tick()
+        ClassicDriver(listeners=list).poll_application()
+
+
+def test_application_is_described():
+    """By name, id and version; what can't be read is None, each by itself, and nothing is raised."""
+    context = SimpleNamespace(appName="shop", applicationId="app-1", version="4.0.0")
+    assert describe_application(context) == ApplicationInfo("shop", "app-1", "4.0.0")
+    del context.version
+    assert describe_application(context) == ApplicationInfo("shop", "app-1", None)
+    assert describe_application(None) == ApplicationInfo(None, None, None)

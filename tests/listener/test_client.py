@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from stage import apply_to
 
-from streamgauge.listener.connect.client import NETWORK_CUT, SERVER_GONE, SESSION_DEAD, classify
+from streamgauge.listener.connect.blindness import classify
 from streamgauge.listener.connect.patches import DaemonPool
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import QueryStatus, Unseen
+from streamgauge.model.observations import QueryStatus, Unseen, UnseenCause
 from streamgauge.model.verdict import judge
 
 
@@ -28,19 +28,22 @@ class RpcError(Exception):
 @pytest.mark.parametrize(
     ("error", "cause"),
     [
-        (RpcError("UNAVAILABLE", "connect: Connection refused (111)"), SERVER_GONE),
-        (RpcError("UNAVAILABLE", "Socket closed"), NETWORK_CUT),
-        (RpcError("DEADLINE_EXCEEDED", "Deadline Exceeded"), NETWORK_CUT),
-        (RpcError("INTERNAL", "[INVALID_HANDLE.SESSION_CHANGED] The handle"), SESSION_DEAD),
-        (RuntimeError("[NO_ACTIVE_SESSION] No active Spark session"), SESSION_DEAD),
-        (RuntimeError("what else"), NETWORK_CUT),
+        (RpcError("UNAVAILABLE", "connect: Connection refused (111)"), UnseenCause.SERVER_GONE),
+        (RpcError("UNAVAILABLE", "Socket closed"), UnseenCause.NETWORK_CUT),
+        (RpcError("DEADLINE_EXCEEDED", "Deadline Exceeded"), UnseenCause.NETWORK_CUT),
+        (
+            RpcError("INTERNAL", "[INVALID_HANDLE.SESSION_CHANGED] The handle"),
+            UnseenCause.SESSION_DEAD,
+        ),
+        (RuntimeError("[NO_ACTIVE_SESSION] No active Spark session"), UnseenCause.SESSION_DEAD),
+        (RuntimeError("what else"), UnseenCause.NETWORK_CUT),
     ],
 )
 def test_causes_are_told_apart(error, cause):
     """By what gRPC and Spark say."""
-    found, words = classify(error)
-    assert found == cause
-    assert words
+    found = classify(error)
+    assert found.cause is cause
+    assert found.why
 
 
 def _started():
@@ -55,12 +58,16 @@ def _started():
 
 def _hidden(life, at=110.0):
     return Unseen(
-        query_id=life.query_id, run_id=life.run_id, at=at, cause=SERVER_GONE, why="it is gone"
+        query_id=life.query_id,
+        run_id=life.run_id,
+        at=at,
+        cause=UnseenCause.SERVER_GONE,
+        why="it is gone",
     )
 
 
 def test_hidden_query_is_blind_until_it_is_seen_again():
-    """An event is seeing, and so is a look."""
+    """An event is seeing, and so is a poll."""
     fleet, life, decode = _started()
     query = apply_to(fleet, _hidden(life))
     assert (judge(query, 111.0).state, judge(query, 111.0).reason) == ("blind", "it is gone")

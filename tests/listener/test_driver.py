@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 from stage import Life
 
-from streamgauge.listener.classic import driver
-from streamgauge.listener.classic.driver import BatchJobs, ClassicDriver
+from streamgauge.listener.classic import batch_jobs, details, driver, jvm
+from streamgauge.listener.classic.batch_jobs import BatchJobs
+from streamgauge.listener.classic.driver import ClassicDriver
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
 
@@ -44,22 +45,23 @@ def _job(description, submitted):
 def count(monkeypatch):
     """How many tasks of batch 7, whose trigger began at 100, are done in these jobs."""
 
-    def look(*jobs):
+    def poll(*jobs):
         spark = SimpleNamespace(
             statusTracker=lambda: SimpleNamespace(
                 getJobIdsForGroup=lambda _: list(range(len(jobs)))
             ),
             statusStore=lambda: SimpleNamespace(job=lambda number: jobs[number]),
         )
-        jvm = SimpleNamespace()
-        jvm.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
-        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=jvm)
-        monkeypatch.setattr(driver, "_context", lambda: context)
+        java = SimpleNamespace()
+        java.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
+        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=java)
+        for module in (jvm, batch_jobs):
+            monkeypatch.setattr(module, "require_context", lambda: context)
         found = BatchJobs(7, 100.0)
-        found.look("run")
+        found.poll("run")
         return found.tasks().completed
 
-    return look
+    return poll
 
 
 def test_jobs_of_the_batch_are_those_that_name_it(count):
@@ -77,13 +79,15 @@ def test_jobs_with_a_description_of_the_users_are_counted(count, description):
 
 def test_path_of_a_checkpoint_is_kept_whole(monkeypatch):
     """Masked, but not cut: two that differ at their end are not one."""
-    monkeypatch.setattr(driver, "_context", lambda: SimpleNamespace(applicationId="app"))
+    context = SimpleNamespace(applicationId="app")
+    monkeypatch.setattr(details, "require_context", lambda: context)
     place = f"s3://lake/{'deep/' * 50}a"
     execution = SimpleNamespace(
         resolvedCheckpointRoot=lambda: f"{place}?token=hunter2", name=lambda: None
     )
-    details = driver._details(execution, "query", "run")
-    assert details.checkpoint == f"{place}?token=***"
+    found = details.read_details(execution, "query", "run")
+    assert found.app_id == "app"
+    assert found.checkpoint == f"{place}?token=***"
 
 
 class Failure:
@@ -113,26 +117,26 @@ def test_failure_without_an_event_has_the_class_that_the_event_would_have(classe
     execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
     life = Life()
     query = Fleet().handle(decode(life.started()), 0.0)
-    looks = ClassicDriver(list)
-    looks._executions[life.run_id] = execution
-    gone = [looks.sight(query) for _ in range(3)][-1]
+    classic = ClassicDriver(listeners=list)
+    classic._executions.keep(life.run_id, execution)
+    gone = [classic.poll_query(query) for _ in range(3)][-1]
     assert gone.error_class == expected
     assert "hunter2" not in gone.exception
 
 
 def test_exception_of_a_run_that_spark_stop_broke_means_nothing(monkeypatch):
-    """A slow stop gives three looks time to find it; the next application's failures are told again."""
+    """A slow stop gives three polls time to find it; the next application's failures are told again."""
     here = SimpleNamespace(_jsc=object())
-    monkeypatch.setattr(driver, "_active", lambda: here)
+    monkeypatch.setattr(driver, "active_context", lambda: here)
     exception = SimpleNamespace(cause=Failure)
     execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
     life = Life()
     query = Fleet().handle(decode(life.started()), 0.0)
-    looks = ClassicDriver(list)
-    looks._executions[life.run_id] = execution
-    looks.part(here)
-    assert [looks.sight(query) for _ in range(3)][-1].exception is None
-    monkeypatch.setattr(driver, "_active", lambda: None)
-    assert looks.sight(query).exception is None
-    monkeypatch.setattr(driver, "_active", lambda: SimpleNamespace(_jsc=object()))
-    assert looks.sight(query).error_class == "SparkException"
+    classic = ClassicDriver(listeners=list)
+    classic._executions.keep(life.run_id, execution)
+    classic.part(here)
+    assert [classic.poll_query(query) for _ in range(3)][-1].exception is None
+    monkeypatch.setattr(driver, "active_context", lambda: None)
+    assert classic.poll_query(query).exception is None
+    monkeypatch.setattr(driver, "active_context", lambda: SimpleNamespace(_jsc=object()))
+    assert classic.poll_query(query).error_class == "SparkException"

@@ -1,13 +1,67 @@
-"""What a look at the driver between events finds: frozen records, no Spark in them."""
+"""What polling between events finds: frozen records, no Spark in them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 from msgspec import Struct
 
 from .sources.broker_offsets import BrokerOffsets
 from .sources.waiting import Waiting
+
+
+class Word(str, Enum):
+    """A word of a fixed set: equal to its value, and written as its value everywhere."""
+
+    __str__ = str.__str__  # the default of an enum differs between Python's versions
+
+
+class Phase(Word):
+    """What a query was doing, from Spark's own status message."""
+
+    WAITING_FOR_DATA = "waiting_for_data"
+    WAITING_FOR_TRIGGER = "waiting_for_trigger"
+    OFFSETS = "offsets"  # asks the sources for their newest offsets
+    PROCESSING = "processing"
+    EPOCHS = "epochs"  # continuous processing
+    OTHER = "other"
+
+
+class UnseenCause(Word):
+    """What keeps a Connect client from seeing its queries."""
+
+    SERVER_GONE = "server_gone"
+    NETWORK_CUT = "network_cut"
+    SESSION_DEAD = "session_dead"
+    LISTENER_CLEARED = "listener_cleared"
+    LISTENER_REMOVED = "listener_removed"
+
+
+class GoneCause(Word):
+    """How it is known that a run is over, although no Terminated event came."""
+
+    INACTIVE = "inactive"
+    APPLICATION_STOPPED = "application_stopped"
+    SESSION_STOPPED = "session_stopped"
+    SESSION_DIED = "session_died"
+    PROCESS_ENDED = "process_ended"
+    PROCESS_TERMINATED = "process_terminated"
+
+    @property
+    def sentence(self) -> str:
+        """The cause for people to read."""
+        return _GONE_SENTENCES[self]
+
+
+_GONE_SENTENCES = {
+    GoneCause.INACTIVE: "it is not active any more, and no Terminated event came",
+    GoneCause.APPLICATION_STOPPED: "the Spark application was stopped",
+    GoneCause.SESSION_STOPPED: "the application stopped its Connect session",
+    GoneCause.SESSION_DIED: "its Connect session died; the application has a new one",
+    GoneCause.PROCESS_ENDED: "the process ended",
+    GoneCause.PROCESS_TERMINATED: "the process was told to end by SIGTERM",
+}
 
 
 class RunDetails(Struct, frozen=True, kw_only=True):
@@ -43,7 +97,7 @@ class QueryStatus(Struct, frozen=True, kw_only=True):
     at: float
     trigger_active: bool
     data_available: bool
-    phase: str  # waiting_for_data, waiting_for_trigger, offsets, processing, epochs, other
+    phase: Phase
     batch_id: int | None = None  # the batch that runs, or will run next
     trigger_started_at: float | None = None
     tasks: Tasks | None = None
@@ -77,8 +131,8 @@ class Unseen(Struct, frozen=True, kw_only=True):
     query_id: str
     run_id: str
     at: float
-    cause: str  # server_gone, network_cut, session_dead, listener_cleared, listener_removed
-    why: str
+    cause: UnseenCause
+    why: str  # the cause for people to read, with its details
 
 
 class Gone(Struct, frozen=True, kw_only=True):
@@ -87,7 +141,8 @@ class Gone(Struct, frozen=True, kw_only=True):
     query_id: str
     run_id: str
     at: float
-    why: str
+    why: str  # the cause for people to read
+    cause: GoneCause | None = None  # None: not one of ours
     exception: str | None = None  # it did fail, and this is what Spark still knows of it
     error_class: str | None = None
 
