@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections.abc import Callable, MutableMapping
 from typing import Any, TextIO
 
@@ -15,18 +14,20 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from streamgauge.masking import mask, mask_all
-from streamgauge.model.events import Event, Progress, Started, Terminated
+from streamgauge.model.application import Application
+from streamgauge.model.events import Progress, Started, Terminated
+from streamgauge.model.observations import Gone
 from streamgauge.model.query import End, Query
-from streamgauge.model.verdict import Verdict
+from streamgauge.model.update import Update
 
 from . import Exporter
-from .traces.ids import Ids
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
 _EVERYDAY = frozenset({"running", "idle", "starting"})
 _RAW = frozenset({"stack", "exception"})  # what a console prints as it is, on lines of its own
 _LINE_BEGIN = re.compile(r"^(?!\t| {4}|\n|\Z)", re.MULTILINE)
+_MOST_STACK_CHARACTERS = 4000
 _BREAKS = dict.fromkeys(b"\t\n", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -78,61 +79,44 @@ def _indent(text: str) -> str:
     return _LINE_BEGIN.sub("    ", text)
 
 
-class Throttle:
-    """Lets a complaint through once a minute, with the number of those that were held back."""
-
-    def __init__(self, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = seconds
-        self._clock = clock
-        self._last: dict[str, tuple[float, int]] = {}
-
-    def ask(self, what: str) -> int | None:
-        """Return how many were held back since the last one, or None to hold this one back."""
-        now = self._clock()
-        last, held = self._last.get(what, (float("-inf"), 0))
-        if now - last < self._seconds:
-            self._last[what] = (last, held + 1)
-            return None
-        self._last[what] = (now, 0)
-        return held
-
-
 class LogExporter(Exporter):
-    """Writes events and verdicts to a logger."""
+    """Writes events and verdicts to a logger. It has no state: any thread may call `export`."""
 
     name = "logs"
 
-    def __init__(self, logger: FilteringBoundLogger, app: str = "") -> None:
+    def __init__(
+        self, logger: FilteringBoundLogger, *, application: Callable[[], Application]
+    ) -> None:
         self._logger = logger
-        self.app = app
-        self.trace_of: Callable[[Event | Query], Ids | None] = lambda _: None
-        self._lost: set[str] = set()  # runs whose end was told
+        self._application = application
 
-    def handle(self, event: Event, query: Query) -> None:
-        """A start, an end, a batch."""
-        logger = self._bind(event, query)
-        if isinstance(event, Started):
-            _log_start(logger, query)
-        elif isinstance(event, Terminated):
-            nothing = query.did_nothing_new and query.run_id == event.run_id
-            _log_end(logger, event, **({"processed": "nothing new"} if nothing else {}))
-        elif isinstance(event, Progress):
-            _log_batch(logger, event)
+    def export(self, update: Update) -> None:
+        """Log a start, an end, a batch; and a verdict when its state is new."""
+        if update.forgotten:
+            self._log_forgotten(update)
+            return
+        self._log_cause(update)
+        if update.changes_state:
+            self._log_verdict(update)
 
-    def observe(self, query: Query) -> None:
-        """A run that ended without a word."""
-        if query.end and query.end.why and query.run_id not in self._lost:
-            self._lost = {query.run_id, *list(self._lost)[:99]}
-            logger = self._bind(query, query).bind(why=query.end.why)
-            if query.end.exception is None:
-                logger.warning("query ended, and how is not known")
-            else:
-                _log_end(logger, query.end)
+    def _log_cause(self, update: Update) -> None:
+        cause, query = update.cause, update.query
+        if isinstance(cause, Started):
+            _log_start(self._bind(update, cause.run_id), query)
+        elif isinstance(cause, Progress):
+            _log_batch(self._bind(update, cause.run_id), cause)
+        elif isinstance(cause, Terminated):
+            nothing = query.did_nothing_new and query.run_id == cause.run_id
+            more = {"processed": "nothing new"} if nothing else {}
+            _log_end(self._bind(update, cause.run_id), cause, **more)
+        elif isinstance(cause, Gone) and query.end is not None:
+            _log_lost(self._bind(update, cause.run_id), query.end)
 
-    def change(self, query: Query, before: Verdict | None, after: Verdict) -> None:
-        """A new verdict; the everyday turns of a healthy query are a matter for debug."""
+    def _log_verdict(self, update: Update) -> None:
+        """The everyday changes of a healthy query are a matter for debug."""
+        before, after = update.previous, update.verdict
         states = {before.state if before else "starting", after.state}
-        logger = self._bind(query, query)
+        logger = self._bind(update, update.query.run_id)
         log = logger.warning if after.state in _BAD else logger.info
         if states <= _EVERYDAY:
             log = logger.debug
@@ -143,23 +127,28 @@ class LogExporter(Exporter):
             reason=after.reason,
         )
 
-    def forget(self, query: Query) -> None:
+    def _log_forgotten(self, update: Update) -> None:
         """One that failed goes only when too many newer ones have; the page no longer shows it."""
-        if query.end and query.end.outcome == "failed":
-            self._bind(query, query).warning(
+        end = update.query.end
+        if end is not None and end.outcome == "failed":
+            self._bind(update, update.query.run_id).warning(
                 "query failed long ago and is no longer shown; too many have failed since",
                 hint="give queries a name; one that starts again takes the place of the old one",
             )
 
-    def _bind(self, subject: Event | Query, query: Query) -> FilteringBoundLogger:
+    def _bind(self, update: Update, run_id: str) -> FilteringBoundLogger:
         """A logger that names the run, and its trace where there is one."""
-        ids = self.trace_of(subject)
+        trace = update.trace if _run_of(update) == run_id else None
+        ids = {"trace_id": trace.trace_id, "span_id": trace.span_id} if trace else {}
         return self._logger.bind(
-            app=self.app,
-            query=query.label,
-            run_id=subject.run_id,
-            **(ids._asdict() if ids else {}),
+            app=self._application().name, query=update.query.label, run_id=run_id, **ids
         )
+
+
+def _run_of(update: Update) -> str:
+    """The run that an update's trace is of: an event may come late, when the next run has begun."""
+    cause = update.cause
+    return cause.run_id if isinstance(cause, Progress | Terminated) else update.query.run_id
 
 
 def _log_start(logger: Any, query: Query) -> None:
@@ -183,8 +172,19 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
         logger.info("query stopped", **more)
         return
     first, _, rest = end.exception.partition("\n")
-    stack = _indent(rest[:4000])  # here too: a logger of the user's may be a console
+    stack = _indent(
+        rest[:_MOST_STACK_CHARACTERS]
+    )  # here too: a logger of the user's may be a console
     logger.error("query failed", error_class=end.error_class, error=first, stack=stack)
+
+
+def _log_lost(logger: Any, end: End) -> None:
+    """A run that ended without a Terminated event."""
+    logger = logger.bind(why=end.why)
+    if end.exception is None:
+        logger.warning("query ended, and how is not known")
+    else:
+        _log_end(logger, end)
 
 
 def _log_batch(logger: Any, event: Progress) -> None:

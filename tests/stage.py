@@ -11,8 +11,8 @@ from pathlib import Path
 
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from streamgauge.listener.driver import ApplicationInfo
 
+from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import kind_of

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from streamgauge.exporters import Exporter
-from streamgauge.exporters.metrics.page import freshness_of
-from streamgauge.model.events import Event, Progress
+from streamgauge.exporters.metrics.live_series import freshness_of
+from streamgauge.model.application import Application
+from streamgauge.model.events import Progress
+from streamgauge.model.phases import ENGINE_ORDER
 from streamgauge.model.query import Query
-from streamgauge.model.verdict import Verdict, judge
+from streamgauge.model.update import Update
+from streamgauge.model.verdict import judge
 
 BATCHES, VERDICTS = 100, 30
-PHASES = (
-    *("latest_offset", "get_offset", "wal_commit", "get_batch"),
-    *("query_planning", "add_batch", "commit_offsets"),
-)
 
 
 class Batch(Struct, frozen=True):
@@ -32,7 +30,7 @@ class Batch(Struct, frozen=True):
     id: int
     at: float
     seconds: float
-    phases: tuple[float, ...]  # in the order of PHASES
+    phases: tuple[float, ...]  # in engine order
     rows: int | None
     input_rate: float | None
     processed_rate: float | None
@@ -56,62 +54,51 @@ class LiveExporter(Exporter):
     def __init__(
         self,
         *,
+        application: Callable[[], Application],
         clock: Callable[[], float] = time.time,
         worker_seen_at: Callable[[], float] = time.time,
     ) -> None:
-        self.app = ""
-        self.spark_ui: str | None = None
+        self._application = application
         self._clock = clock
         self._worker_seen_at = worker_seen_at
         self._shown: dict[str, _Shown] = {}
 
-    def handle(self, event: Event, query: Query) -> None:
-        """Remember a batch."""
-        shown = self._shown.get(query.label) or _Shown(query)
-        batches = shown.batches
-        if isinstance(event, Progress):
-            batches = (*batches, _batch(event))[-BATCHES:]
-        self._keep(_Shown(query, batches, shown.verdicts))
-
-    def observe(self, query: Query) -> None:
-        """Remember what was seen between events."""
-        shown = self._shown.get(query.label) or _Shown(query)
-        self._keep(_Shown(query, shown.batches, shown.verdicts))
-
-    def change(self, query: Query, before: Verdict | None, after: Verdict) -> None:
-        """Remember a verdict."""
-        shown = self._shown.get(query.label) or _Shown(query)
-        verdicts = (*shown.verdicts, (self._clock(), after.state, after.reason))[-VERDICTS:]
-        self._keep(_Shown(query, shown.batches, verdicts))
-
-    def forget(self, query: Query) -> None:
-        """Take a query off the page."""
-        self._shown = {label: s for label, s in self._shown.items() if label != query.label}
-
-    def _keep(self, shown: _Shown) -> None:
-        self._shown = {**self._shown, shown.query.label: shown}
+    def export(self, update: Update) -> None:
+        """Remember a batch, a verdict, and what is known of the query."""
+        label = update.query.label
+        if update.forgotten:
+            self._shown = {key: shown for key, shown in self._shown.items() if key != label}
+            return
+        shown = self._shown.get(label) or _Shown(update.query)
+        batches, verdicts = shown.batches, shown.verdicts
+        if isinstance(update.cause, Progress):
+            batches = (*batches, _batch(update.cause))[-BATCHES:]
+        if update.changes_state:
+            verdict = (update.at, update.verdict.state, update.verdict.reason)
+            verdicts = (*verdicts, verdict)[-VERDICTS:]
+        self._shown = {**self._shown, label: _Shown(update.query, batches, verdicts)}
 
     # ---- any thread ------------------------------------------------------------------------
 
     def render(self) -> bytes:
         """Everything the page needs now, as JSON."""
-        now = self._clock()
+        now, application = self._clock(), self._application()
         shown = sorted(self._shown.values(), key=lambda s: s.query.label)
         return msgspec.json.encode(
             {
-                "app": self.app,
+                "app": application.name,
                 "now": now,
-                "phases": PHASES,
-                "queries": [self._query(s, now) for s in shown],
+                "phases": ENGINE_ORDER,
+                "queries": [self._render_query(s, now, application.ui_url) for s in shown],
             }
         )
 
-    def _query(self, shown: _Shown, now: float) -> dict[str, Any]:
+    def _render_query(self, shown: _Shown, now: float, ui_url: str | None) -> dict[str, Any]:
         query = shown.query
         verdict = judge(query, now, worker_seen_at=self._worker_seen_at())
         since = query.inflight_since(now)
         tasks = query.status.tasks if query.status and since is not None else None
-        page = f"{self.spark_ui}/StreamingQuery/statistics/?id={query.run_id}"
+        spark_page = f"{ui_url}/StreamingQuery/statistics/?id={query.run_id}"
         return {
             "name": query.label,
             "state": verdict.state,
@@ -121,13 +108,13 @@ class LiveExporter(Exporter):
             "trigger": query.trigger,
             "trigger_seconds": query.trigger_seconds,
             "checkpoint": query.details.checkpoint if query.details else None,
-            "freshness": freshness_of(query, now, verdict.state) if query.live else None,
+            "freshness": freshness_of(query, now, verdict) if query.live else None,
             "inflight": now - since if since is not None else None,
             "tasks": tasks,
             "watermark": query.committed.watermark if query.committed else None,
             "batches": shown.batches,
             "verdicts": shown.verdicts,
-            "ui": page if self.spark_ui and query.live else None,
+            "ui": spark_page if ui_url and query.live else None,
         }
 
 
@@ -137,7 +124,7 @@ def _batch(event: Progress) -> Batch:
         id=event.batch_id,
         at=event.at,
         seconds=event.seconds or 0.0,
-        phases=tuple(event.phases.get(name, 0.0) for name in PHASES),
+        phases=tuple(event.phases.get(name, 0.0) for name in ENGINE_ORDER),
         rows=event.input_rows,
         input_rate=event.input_rate,
         processed_rate=event.processed_rate,
@@ -150,4 +137,6 @@ def _batch(event: Progress) -> Batch:
 
 def page() -> bytes:
     """The page itself: one file, no outside host."""
+    from importlib.resources import files  # noqa: PLC0415 - a driver nobody looks at need not
+
     return files(__package__).joinpath("live.html").read_bytes()

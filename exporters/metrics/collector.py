@@ -17,16 +17,18 @@ from prometheus_client.samples import Exemplar, Sample
 
 from streamgauge.config import Config
 from streamgauge.exporters import Exporter
-from streamgauge.exporters.traces.ids import Ids
 from streamgauge.masking import clean
-from streamgauge.model.events import Event, Progress, Started, Terminated
+from streamgauge.model.application import Application
+from streamgauge.model.events import Event, Idle, Progress, Started, Terminated
 from streamgauge.model.query import Query
 from streamgauge.model.stats import Stats
+from streamgauge.model.update import TraceIds, Update
+from streamgauge.model.verdict import judge
 
+from .agent_series import AgentSeries
 from .budget import Budget
-from .histogram import AGENT_BOUNDS, Histogram
 from .page import Page
-from .table import EVENT_KINDS, METRICS, PARTS, PREFIX, SPAN_OUTCOMES
+from .table import METRICS, PREFIX
 
 
 class PrometheusExporter(Exporter, Collector):
@@ -39,80 +41,82 @@ class PrometheusExporter(Exporter, Collector):
         config: Config,
         stats: Stats,
         *,
+        application: Callable[[], Application],
         clock: Callable[[], float] = time.time,
         worker_seen_at: Callable[[], float] = time.time,
         inbox_events: Callable[[], int] = lambda: 0,
+        dropped: Callable[[], Mapping[str, int]] = dict,
         refused: Callable[[], None] = lambda: None,
     ) -> None:
-        self.app = config.app or "unknown"
-        self.spark_version = ""
-        self.version = ""
-        self.callback_seconds = Histogram(AGENT_BOUNDS)
-        self.handling_seconds = Histogram(AGENT_BOUNDS)
-        self.trace_of: Callable[[Progress], Ids | None] = lambda _: None
-        self.dropped: Callable[[], Mapping[str, int]] = dict
+        """`dropped` counts the inbox's lost events by kind; `refused` is called at the series limit."""
         self._config = config
         self._stats = stats
+        self._application = application
         self._clock = clock
         self._worker_seen_at = worker_seen_at
-        self._inbox_events = inbox_events
         self._refused = refused
         self._budget = Budget(config.series_limit, self._refuse)
+        self._agent = AgentSeries(stats, self._budget, dropped=dropped, inbox_events=inbox_events)
+        self.callback_seconds = self._agent.callback_seconds
+        self.handling_seconds = self._agent.handling_seconds
         self._pages: dict[str, Page] = {}
 
     # ---- worker ----------------------------------------------------------------------------
 
-    def handle(self, event: Event, query: Query) -> None:
-        """Write an event to its query's page."""
-        page = self._page(query)
+    def export(self, update: Update) -> None:
+        """Write an update to its query's page."""
+        if update.forgotten:
+            self._remove(update.query.label)
+            return
+        page = self._page(update.query)
         if page is None:
             return
-        if page.query.run_id != query.run_id:
-            page.renew()
-        if isinstance(event, Started):
-            page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
-        elif isinstance(event, Progress):
-            page.progress(event, self.exemplar_of(event))
-        elif isinstance(event, Terminated):
-            outcome = "failed" if event.exception else "stopped"
-            page.terminate(outcome, event.error_class)
-        page.publish(query)
+        if isinstance(update.cause, Started | Progress | Idle | Terminated):
+            _write_event(page, update.cause, update)
+        else:
+            self._write_observation(page, update)
 
-    def observe(self, query: Query) -> None:
+    def time(self, callback_seconds: float | None, handling_seconds: float) -> None:
+        """Note what one event cost: Spark's thread (None where it did not wait), and the worker."""
+        if callback_seconds is not None:
+            self.callback_seconds.observe(callback_seconds)
+        self.handling_seconds.observe(handling_seconds)
+
+    def _write_observation(self, page: Page, update: Update) -> None:
         """Write what was learned between events; a run that was lost ends here."""
-        page = self._page(query)
-        if page is None:
-            return
-        for end, known in ((query.end, page.query.end), (query.last_end, page.query.last_end)):
-            if end is not None and end is not known and page.query.run_id == query.run_id:
-                page.terminate(end.outcome, end.error_class)
-        failed = query.end is not None and query.end.outcome == "failed"
-        grace = self._config.grace_seconds
-        if failed and query.end and self._clock() - query.end.at > grace:
+        query, known = update.query, page.query
+        if known.run_id == query.run_id:
+            for end, old in ((query.end, known.end), (query.last_end, known.last_end)):
+                if end is not None and end is not old:
+                    page.terminate(end.outcome, end.error_class)
+        end = query.end
+        faded = end is not None and update.at - end.at > self._config.grace_seconds
+        if end is not None and end.outcome == "failed" and faded:
             page.shrink(query)
-            return
-        page.publish(query)
-
-    def forget(self, query: Query) -> None:
-        """Take a query off the page."""
-        page = self._pages.pop(query.label, None)
-        if page is not None:
-            page.leave()
-
-    def exemplar_of(self, event: Progress) -> Exemplar | None:
-        """The trace that a batch belongs to, where there is one that was sampled."""
-        ids = self.trace_of(event)
-        if ids is None or event.seconds is None:
-            return None
-        return Exemplar(ids._asdict(), event.seconds, event.ended_at)
+        else:
+            page.publish(query)
 
     def _page(self, query: Query) -> Page | None:
+        """The page of a query; None when there is no room for one.
+
+        That of a query that runs on in another application begins anew: its label `app` is another.
+        """
+        app = self._application().name
         page = self._pages.get(query.label)
+        if page is not None and query.live and page.labels["app"] != app:
+            self._remove(query.label)
+            page = None
         if page is None and self._budget.has_room(Page.least()):
             settings = self._config.of_query(query.name or query.label)
-            page = Page(self.app, query, settings, self._budget)
+            page = Page(app, query, settings, self._budget)
             self._pages = {**self._pages, query.label: page}
         return page
+
+    def _remove(self, label: str) -> None:
+        page = self._pages.get(label)
+        if page is not None:
+            self._pages = {key: each for key, each in self._pages.items() if key != label}
+            page.leave()
 
     def _refuse(self) -> None:
         self._stats.count("errors", "series")
@@ -127,53 +131,52 @@ class PrometheusExporter(Exporter, Collector):
     def collect(self) -> Iterator[Family]:
         """Everything there is to say now. Any thread."""
         now, worker_seen_at = self._clock(), self._worker_seen_at()
+        application, pages = self._application(), self._pages
         families: dict[str, Family] = {}
-        pages = list(self._pages.values())
-        shared = _shared(page.query for page in pages)
-        for page in pages:
+        queries = {label: page.query for label, page in pages.items()}
+        shared = _shared(queries.values())
+        for label, page in pages.items():
             for name, samples in page.samples.items():
                 _samples_of(families, name).extend(samples)
-            for name, sample in page.live_samples(now, worker_seen_at, shared):
+            query = queries[label]
+            verdict = judge(query, now, worker_seen_at=worker_seen_at)
+            for name, sample in page.live_samples(query, verdict, now, shared):
                 _samples_of(families, name).append(sample)
-        for name in self._missing():
-            labels = {"app": self.app, "query": name}
+        for label in self._missing(pages):
+            labels = {"app": application.name, "query": label}
             sample = Sample(f"{PREFIX}query_expected", labels, 1.0)
             _samples_of(families, "query_expected").append(sample)
-        self._collect_agent(families, worker_seen_at)
+        for name, sample in self._agent.samples(application, worker_seen_at):
+            _samples_of(families, name).append(sample)
         yield from (families[name] for name in METRICS if name in families)
 
-    def _missing(self) -> list[str]:
+    def _missing(self, pages: Mapping[str, Page]) -> list[str]:
         """Queries that the settings expect and that are not here."""
         expected = (
             clean(name) for name, settings in self._config.queries.items() if settings.expected
         )
-        return [name for name in expected if name not in self._pages]
+        return [name for name in expected if name not in pages]
 
-    def _collect_agent(self, families: dict[str, Family], worker_seen_at: float) -> None:
-        def put(name: str, value: float, **labels: str) -> None:
-            _samples_of(families, name).append(Sample(PREFIX + name, labels, value))
 
-        events, errors = self._stats.of("events"), self._stats.of("errors")
-        for kind in dict.fromkeys((*EVENT_KINDS, "duplicate", *events)):
-            put("agent_events_total", events.get(kind, 0), kind=kind)
-        dropped = self.dropped()
-        for kind in dict.fromkeys((*EVENT_KINDS, *dropped)):
-            put("agent_events_dropped_total", dropped.get(kind, 0), kind=kind)
-        for part in dict.fromkeys((*PARTS, *errors)):
-            put("agent_errors_total", errors.get(part, 0), part=part)
-        for what in ("fallback_events", "missed_batches", "bus_dropped_events"):
-            put(f"agent_{what}_total", sum(self._stats.of(what).values()))
-        for name in ("agent_callback_seconds", "agent_handling_seconds"):
-            histogram: Histogram = getattr(self, name.removeprefix("agent_"))
-            _samples_of(families, name).extend(histogram.samples(PREFIX + name, {}))
-        spans = self._stats.of("spans")
-        for outcome in SPAN_OUTCOMES:
-            put("agent_spans_total", spans.get(outcome, 0), outcome=outcome)
-        put("agent_heartbeat_timestamp_seconds", worker_seen_at)
-        put("agent_inbox_events", self._inbox_events())
-        put("agent_series", self._budget.used)
-        put("agent_series_limit", self._budget.limit)
-        put("build_info", 1, app=self.app, version=self.version, spark_version=self.spark_version)
+def _write_event(page: Page, event: Event, update: Update) -> None:
+    query = update.query
+    if page.query.run_id != query.run_id:
+        page.renew()
+    if isinstance(event, Started):
+        page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
+    elif isinstance(event, Progress):
+        page.progress(event, exemplar_of(event, update.trace))
+    elif isinstance(event, Terminated):
+        page.terminate("failed" if event.exception else "stopped", event.error_class)
+    page.publish(query)
+
+
+def exemplar_of(batch: Progress, trace: TraceIds | None) -> Exemplar | None:
+    """The trace that a batch belongs to, where there is one that was sampled."""
+    if trace is None or not trace.sampled or batch.seconds is None:
+        return None
+    labels = {"trace_id": trace.trace_id, "span_id": trace.span_id}
+    return Exemplar(labels, batch.seconds, batch.ended_at)
 
 
 def _family(name: str) -> Family:

@@ -1,11 +1,13 @@
 """Pushes the page to a Pushgateway, for runs that end before anybody scrapes them.
 
-A thread of its own: a dead gateway costs a counted error a push, and the query nothing. What is pushed
+A thread of its own: a dead gateway costs a counted error per push, and the query nothing. What is pushed
 last stays there, marked by what it says: `query_active` 0 and the verdict the run ended with.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -13,14 +15,14 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, push_to_gateway
 
 from streamgauge.exporters import Exporter
-from streamgauge.model.events import Event
-from streamgauge.model.query import Query
+from streamgauge.model.application import Application
+from streamgauge.model.update import Update
 
-_EVERY = 15.0
-_RETRY = 1.0  # after a push that failed, doubled up to the pace of those that don't
-_PATIENCE = 1.0  # for one push
-_LAST = 1.2  # for all tries of the last one
-_LAST_PAUSE = 0.15
+_PUSH_SECONDS = 15.0
+_RETRY_SECONDS = 1.0  # after a push that failed; doubled up to the pace of those that don't
+_TIMEOUT_SECONDS = 1.0  # of one push
+_LAST_PUSH_SECONDS = 1.2  # for all tries of the last one
+_LAST_PAUSE_SECONDS = 0.15
 
 
 class PushgatewayExporter(Exporter):
@@ -32,61 +34,65 @@ class PushgatewayExporter(Exporter):
         self,
         url: str,
         registry: CollectorRegistry,
-        grouping: Callable[[], dict[str, str]],
+        *,
+        application: Callable[[], Application],
         failed: Callable[[Exception], None],
+        instance: str | None = None,
     ) -> None:
+        """`instance` (host and process) keeps two drivers from overwriting each other."""
         self._url = url
         self._registry = registry
-        self._grouping = grouping
+        self._application = application
         self._failed = failed
+        self._instance = instance or f"{socket.gethostname()}:{os.getpid()}"
         self._wake = threading.Event()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="streamgauge-push", daemon=True)
+
+    def start(self) -> None:
+        """Begin to push; raises RuntimeError when no thread can be started."""
         self._thread.start()
 
-    def handle(self, event: Event, query: Query) -> None:
+    def export(self, update: Update) -> None:
         """Push soon when a query has ended; its process may not live much longer."""
-        if not query.live:
-            self._wake.set()
-
-    def observe(self, query: Query) -> None:
-        """The same for one that ended without an event."""
-        if not query.live:
+        if not update.forgotten and not update.query.live:
             self._wake.set()
 
     def close(self) -> None:
         """Push the final state; gives up after little more than a second."""
         self._done.set()
         self._wake.set()
-        self._thread.join(_LAST + 0.1)
+        if self._thread.ident is not None:
+            self._thread.join(_LAST_PUSH_SECONDS + 0.1)
 
     def _run(self) -> None:
-        pause = _EVERY
+        pause = _PUSH_SECONDS
         while not self._done.is_set():
             self._wake.wait(pause)
             self._wake.clear()
             if self._done.is_set():
                 break
             pushed = self._push()
-            pause = _EVERY if pushed else min(_EVERY, _RETRY if pause == _EVERY else 2 * pause)
+            retry = _RETRY_SECONDS if pause == _PUSH_SECONDS else 2 * pause
+            pause = _PUSH_SECONDS if pushed else min(_PUSH_SECONDS, retry)
         self._push_last()
 
     def _push_last(self) -> None:
         """A gateway that is just coming up gets it too."""
-        deadline = time.monotonic() + _LAST
+        deadline = time.monotonic() + _LAST_PUSH_SECONDS
         while not self._push(deadline - time.monotonic()):
-            time.sleep(_LAST_PAUSE)
-            if time.monotonic() + _LAST_PAUSE > deadline:
+            time.sleep(_LAST_PAUSE_SECONDS)
+            if time.monotonic() + _LAST_PAUSE_SECONDS > deadline:
                 return
 
-    def _push(self, seconds: float = _PATIENCE) -> bool:
+    def _push(self, seconds: float = _TIMEOUT_SECONDS) -> bool:
         try:
             push_to_gateway(
                 self._url,
                 job="streamgauge",
                 registry=self._registry,
-                grouping_key=self._grouping(),
-                timeout=max(0.1, min(seconds, _PATIENCE)),
+                grouping_key={"app": self._application().name, "instance": self._instance},
+                timeout=max(0.1, min(seconds, _TIMEOUT_SECONDS)),
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong out there is not ours
             self._failed(_hide_address(self._url, error))

@@ -9,7 +9,7 @@ from streamgauge.masking import clean
 from streamgauge.model.lag import SourceLag
 
 LIVE = 3  # series that depend on the time: of a source that counts rows, or of one that doesn't
-_LONGEST = 249  # of a topic's name, by Kafka's own rules
+_LONGEST_TOPIC = 249  # characters, by Kafka's own rules
 
 
 def gauges_of(lag: SourceLag, most: int) -> Iterator[tuple[str, tuple[str, ...], float]]:
@@ -39,7 +39,7 @@ def gauges_of(lag: SourceLag, most: int) -> Iterator[tuple[str, tuple[str, ...],
         shown = nlargest(most, shown, key=rows.__getitem__)
     for index in shown:
         topic, partition = keys[index]
-        labels = (clean(topic)[:_LONGEST], partition)
+        labels = (clean(topic)[:_LONGEST_TOPIC], partition)
         yield "source_partition_backlog_rows", labels, float(rows[index])
 
 

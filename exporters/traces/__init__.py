@@ -1,1 +1,1 @@
-"""OpenTelemetry traces: one per batch and one per start."""
+"""OpenTelemetry traces: one per batch and one per start. The worker's stage before the exporters."""

@@ -15,17 +15,18 @@ from msgspec import Struct
 
 from streamgauge.masking import mask
 from streamgauge.model.events import Operator, Progress, Source
-from streamgauge.model.transitions import HOUR_SECONDS
 from streamgauge.model.observations import QueryStatus
 from streamgauge.model.query import Query
 from streamgauge.model.sinks import find_sink
+from streamgauge.model.transitions import HOUR_SECONDS
 
 Value = str | bool | int | float
 Attributes = dict[str, Value]
 
 PREFIX = "spark.streaming."
-LONGEST_OFFSET = 1024
-LONGEST_STACK = 8192
+MOST_OFFSET_CHARACTERS = 1024
+MOST_STACK_CHARACTERS = 8192
+MOST_MESSAGE_CHARACTERS = 1000
 MOST_PARTS = 16  # sources, and operators, that are described one by one
 
 ERROR_TYPE = "error.type"
@@ -45,9 +46,7 @@ class Attribute(Struct, frozen=True):
 
 
 def _of(spans: str, name: str, meaning: str) -> Attribute:
-    return Attribute(
-        name if "." in name and name.startswith("error") else PREFIX + name, spans, meaning
-    )
+    return Attribute(PREFIX + name, spans, meaning)
 
 
 TABLE = (
@@ -120,7 +119,7 @@ TABLE = (
     _of("running", "running.tasks.completed", "the same"),
     _of("running", "running.tasks.failed", "the same"),
     _of("links", "link", "what a link points to: previous_batch, start, or failed_batch (of the run before)"),
-    _of("batch, start", "error.type", "Spark's error class; else the exception's class"),
+    Attribute(ERROR_TYPE, "batch, start", "Spark's error class; else the exception's class"),
 )  # fmt: skip
 
 
@@ -257,22 +256,22 @@ def describe_start(query: Query, run_id: str, first: Progress | None, outcome: s
     return found
 
 
-def describe_running(query: Query, look: QueryStatus, batch_id: int, age: float) -> Attributes:
+def describe_running(query: Query, status: QueryStatus, batch_id: int, age: float) -> Attributes:
     """What is known of a batch that does not end."""
-    tasks = look.tasks
+    tasks = status.tasks
     found = _known(
         {
             "batch.id": batch_id,
             "batch.overdue": True,
             "running.age": age,
             "running.silence_budget": query.silence_budget,
-            "running.phase": look.phase,
+            "running.phase": status.phase,
             "running.tasks.running": tasks.running if tasks else None,
             "running.tasks.completed": tasks.completed if tasks else None,
             "running.tasks.failed": tasks.failed if tasks else None,
         }
     )
-    found.update(describe_query(query, look.run_id))
+    found.update(describe_query(query, status.run_id))
     return found
 
 
@@ -281,8 +280,8 @@ def describe_exception(exception: str, error_type: str) -> Attributes:
     text = mask(exception)
     return {
         "exception.type": error_type,
-        "exception.message": _headline(text)[:1000],
-        "exception.stacktrace": text[:LONGEST_STACK],
+        "exception.message": _headline(text)[:MOST_MESSAGE_CHARACTERS],
+        "exception.stacktrace": text[:MOST_STACK_CHARACTERS],
     }
 
 
@@ -304,7 +303,7 @@ def _offset(offset: str | None) -> str | None:
     with contextlib.suppress(msgspec.DecodeError):
         offset = msgspec.json.format(offset, indent=-1)
     text = mask(offset)
-    return text if len(text) <= LONGEST_OFFSET else text[: LONGEST_OFFSET - 1] + "…"
+    return text if len(text) <= MOST_OFFSET_CHARACTERS else text[: MOST_OFFSET_CHARACTERS - 1] + "…"
 
 
 def _iso(seconds: float | None) -> str | None:

@@ -17,20 +17,20 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext
 
-LARGEST_FILE = 64 * 1024 * 1024
+MOST_FILE_BYTES = 64 * 1024 * 1024
 
 
 class OtlpFileExporter(SpanExporter):
     """Appends to a file. One thread at a time; raises `OSError` when the file can't be written."""
 
-    def __init__(self, path: str | Path, largest: int = LARGEST_FILE) -> None:
+    def __init__(self, path: str | Path, most_bytes: int = MOST_FILE_BYTES) -> None:
         self._path = Path(path)
-        self._largest = largest
+        self._most_bytes = most_bytes
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write one line for these spans."""
         line = json.dumps(encode(spans), separators=(",", ":")) + "\n"
-        if self._path.exists() and self._path.stat().st_size + len(line) > self._largest:
+        if self._path.exists() and self._path.stat().st_size + len(line) > self._most_bytes:
             self._path.replace(self._path.with_name(self._path.name + ".1"))
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line)

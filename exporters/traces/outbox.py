@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 Count = Callable[[str, int], None]  # outcome, spans
 Complain = Callable[[BaseException], None]
 
-_GRACE = 0.2  # for a call that was told to give up
+_GRACE_SECONDS = 0.2  # for a call that was told to give up
 _NOISY = ("opentelemetry", "urllib3", "requests", "grpc")
 
 
@@ -44,14 +44,14 @@ class Outbox:
         *,
         limit: int = 2048,
         batch: int = 512,
-        delay: float = 5.0,
+        delay_seconds: float = 5.0,
     ) -> None:
         self._make_exporter = make_exporter
         self._count = count
         self._complain = complain
         self._limit = limit
         self._batch = min(batch, limit)
-        self._delay = delay
+        self._delay_seconds = delay_seconds
         self._queue: deque[Sequence[ReadableSpan]] = deque()
         self._queued = 0
         self._sending = 0
@@ -86,7 +86,7 @@ class Outbox:
         """Send what is left; after so many seconds give up, and count what was not sent."""
         deadline = time.monotonic() + seconds
         self.finish()
-        self._thread.join(max(0.0, seconds - _GRACE))
+        self._thread.join(max(0.0, seconds - _GRACE_SECONDS))
         if self._thread.is_alive() and self._exporter is not None:
             self._try(self._exporter.shutdown)  # wakes an exporter that sleeps between two tries
             self._thread.join(max(0.0, deadline - time.monotonic()))
@@ -123,13 +123,13 @@ class Outbox:
     def _take(self) -> list[ReadableSpan]:
         """Wait for enough, or for long enough; nothing means that this is the end."""
         with self._ready:
-            due = time.monotonic() + self._delay
+            due = time.monotonic() + self._delay_seconds
             while not self._closed and self._queued < self._batch:
                 left = due - time.monotonic()
                 if left <= 0 and self._queue:
                     break
                 if left <= 0:
-                    due = time.monotonic() + self._delay
+                    due = time.monotonic() + self._delay_seconds
                     continue
                 self._ready.wait(left)
             spans: list[ReadableSpan] = []

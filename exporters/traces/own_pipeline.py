@@ -30,7 +30,7 @@ from .pipeline import Key, SpanRecord
 from .sampling import KeepSampler
 
 _CLOSE_SECONDS = 1.0  # of the two that an exit may take
-_ATTRIBUTES = 512  # a batch of many sources says more than the SDK's 128 allow
+_MOST_ATTRIBUTES = 512  # a batch of many sources says more than the SDK's 128 allow
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_ATTRIBUTE_COUNT_LIMIT")
 _SAMPLED, _UNSAMPLED = TraceFlags(TraceFlags.SAMPLED), TraceFlags(TraceFlags.DEFAULT)
 _SCOPE = InstrumentationScope("streamgauge", __version__)
@@ -92,7 +92,7 @@ class OwnPipeline:
     def end_open(self, run_id: str, end: int) -> None:
         """Nothing is ever left open."""
 
-    def introduce(self, attributes: Mapping[str, str]) -> None:
+    def set_resource(self, attributes: Mapping[str, str]) -> None:
         """Have the spans from now on come from this resource; each reads it once."""
         self._resource = make_resource(attributes)
 
@@ -173,11 +173,12 @@ def make_own(
     """Build a pipeline of our own; sampler, limits and queue are those of OTEL_* variables."""
     environ = os.environ if environ is None else environ
     limited = any(environ.get(variable) for variable in _LIMITS)
-    limits = SpanLimits() if limited else SpanLimits(max_span_attributes=_ATTRIBUTES)
+    limits = SpanLimits() if limited else SpanLimits(max_span_attributes=_MOST_ATTRIBUTES)
     sampler = TracerProvider(shutdown_on_exit=False, resource=Resource({})).sampler
-    limit, batch, delay = _queue(environ)
+    limit, batch, delay_seconds = _queue(environ)
     outboxes = [
-        Outbox(make, count, complain, limit=limit, batch=batch, delay=delay) for make in makers
+        Outbox(make, count, complain, limit=limit, batch=batch, delay_seconds=delay_seconds)
+        for make in makers
     ]
     return OwnPipeline(
         KeepSampler(sampler, keep_seconds), make_resource(attributes), limits, count, outboxes

@@ -54,7 +54,7 @@ class Pipeline(Protocol):
     def end_open(self, run_id: str, end: int) -> None:
         """End what was begun of a run and will not be written."""
 
-    def introduce(self, attributes: Mapping[str, str]) -> None:
+    def set_resource(self, attributes: Mapping[str, str]) -> None:
         """Have the spans from now on come from this resource, where that is ours to say."""
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from .attributes import LINK, Attributes
 from .outbox import Count
 from .pipeline import Key, SpanRecord
 
-_OPEN = 256
+_MOST_OPEN = 256
 
 
 class UsersPipeline:
@@ -73,7 +73,7 @@ class UsersPipeline:
                     name, context=Context(), attributes=attributes, start_time=start
                 )
                 self._open[key] = span
-            while len(self._open) > _OPEN:
+            while len(self._open) > _MOST_OPEN:
                 self._open.pop(next(iter(self._open))).end()
         context = span.get_span_context()
         return context if context.is_valid else None
@@ -87,7 +87,7 @@ class UsersPipeline:
             for key in [key for key in self._open if key[0] == run_id]:
                 self._open.pop(key).end(end)
 
-    def introduce(self, attributes: Mapping[str, str]) -> None:
+    def set_resource(self, attributes: Mapping[str, str]) -> None:
         """Nothing: the resource is the user's, as the provider is."""
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamgauge.listener.driver import ApplicationInfo
@@ -47,7 +47,7 @@ class ClassicDriver:
     def __init__(
         self,
         *,
-        listeners: Callable[[], list[Any]],
+        listeners: Callable[[], Sequence[Any]],
         everywhere: Callable[[], Any] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:

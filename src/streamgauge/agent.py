@@ -35,10 +35,15 @@ from .config import Config, fill_owners, load_config
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
 from .lifecycle import EXIT_SECONDS, Lifecycle
+from .parts import (
+    choose_driver,
+    make_disk_reader,
+    make_pushgateway,
+    make_recorder,
+    try_tracer,
+)
 from .reports import AgentReports
 from .serving import serve
-from .tracing import make_disk_reader, make_tracer
-from .version import __version__
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -94,7 +99,6 @@ class Agent:
             config,
             guard.stats,
             application=self.application,
-            version=__version__,
             clock=clock,
             worker_seen_at=heartbeat,
             inbox_events=self.inbox.__len__,
@@ -105,8 +109,20 @@ class Agent:
             application=self.application, clock=clock, worker_seen_at=heartbeat
         )
         logs = LogExporter(guard.logger, application=self.application)
-        self.traces = make_tracer(config, guard, self.application, self._queries, tracer_provider)
-        self.driver = driver or self._make_driver(kind, clock)
+        self.traces = try_tracer(
+            config,
+            guard,
+            application=self.application,
+            queries=self._queries,
+            provider=tracer_provider,
+        )
+        self.driver = driver or choose_driver(
+            kind,
+            registrations=self.registrations,
+            lose_all=self._lose_all,
+            wake=self._meet_session,
+            clock=clock,
+        )
         monitor = WorkerMonitor(
             heartbeat=heartbeat,
             queries=self._queries,
@@ -121,15 +137,18 @@ class Agent:
             self._queries,
             interval_seconds=config.watch_seconds,
             report_error=lambda error: guard.count_error("watchdog", error),
-            beat=monitor.check,
+            before_poll=monitor.check,
             clock=clock,
         )
         self._pollers = make_pollers(
             config, self.driver, self.inbox, self._queries, guard.count_error
         )
         self._exporters: list[Exporter] = [self.prometheus, self.live, logs, *exporters]
-        if config.pushgateway_url:
-            self._exporters.append(self._make_pushgateway(config.pushgateway_url))
+        self._pushgateway = make_pushgateway(
+            config, guard, registry=self.registry, application=self.application
+        )
+        if self._pushgateway is not None:
+            self._exporters.append(self._pushgateway)
         self._worker = Worker(
             inbox=self.inbox,
             fleet=self.fleet,
@@ -144,8 +163,8 @@ class Agent:
             verdicts=verdicts,
             heartbeat=heartbeat,
             tracer=self.traces,
-            evidence=make_disk_reader() if self.traces else None,
-            record=self._make_recorder(),
+            evidence=make_disk_reader(self.traces, guard),
+            record=make_recorder(config),
             clock=clock,
         )
         self._lifecycle = Lifecycle(
@@ -213,6 +232,8 @@ class Agent:
             self.guard.run("prometheus", lambda: self.registry.register(self.prometheus))
             if self._serves:
                 self.guard.run("server", self._serve)
+            if self._pushgateway:
+                self.guard.run("pushgateway", self._pushgateway.start)
             self.guard.run("worker", self._worker.start)
             for poller in (self._watchdog, *self._pollers):
                 self.guard.run("watchdog", poller.start)
@@ -275,45 +296,11 @@ class Agent:
 
     # ---- connections between parts ---------------------------------------------------------
 
-    def _make_driver(self, kind: SparkKind, clock: Callable[[], float]) -> Driver:
-        if kind is SparkKind.CONNECT:
-            from streamgauge.listener.connect.driver import ConnectDriver  # noqa: PLC0415
-
-            return ConnectDriver(
-                lose_all=self._lose_all,
-                wake=self._meet_session,
-                clock=clock,
-            )
-        from streamgauge.listener.classic.driver import ClassicDriver  # noqa: PLC0415
-
-        return ClassicDriver(
-            listeners=self.registrations.listeners, everywhere=self.registrations.bus, clock=clock
-        )
-
     def _lose_all(self, cause: GoneCause) -> None:
         self._watchdog.lose_all(cause)
 
     def _meet_session(self) -> None:
         self._lifecycle.meet_session()
-
-    def _make_pushgateway(self, url: str) -> Exporter:
-        from streamgauge.exporters.metrics.pushgateway import (  # noqa: PLC0415 - only if set
-            PushgatewayExporter,
-        )
-
-        return PushgatewayExporter(
-            url,
-            self.registry,
-            application=self.application,
-            failed=lambda error: self.guard.count_error("pushgateway", error),
-        )
-
-    def _make_recorder(self) -> Callable[[str, str, str], None] | None:
-        if not self.config.flight_recorder_dir:
-            return None
-        from streamgauge.exporters.recorder import FlightRecorder  # noqa: PLC0415
-
-        return FlightRecorder(self.config.flight_recorder_dir).record
 
     def _serve(self) -> None:
         self.server = serve(

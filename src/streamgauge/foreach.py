@@ -58,5 +58,5 @@ def _find(df: Any, batch_id: int) -> SpanContext | None:
             return None
         return agent.traces.context_of(run_id, int(batch_id), agent.queries.get(query_id))
     except Exception as error:  # noqa: BLE001 - the user's batch must not notice
-        agent.complain("traces", error)
+        agent.guard.report_error("traces", error)
         return None

@@ -103,7 +103,7 @@ def look(checkpoint: str, broker: KafkaBroker) -> Lag:
         raise CannotLook(f"{report.root} has no Kafka source; it has {kinds}")
     if not all(committed.values()):
         raise CannotLook(f"the offsets of the last committed batch are not in {report.root}")
-    seen = broker.look({topic for each in committed.values() for topic, _ in each})
+    seen = broker.read_offsets({topic for each in committed.values() for topic, _ in each})
     partitions = [
         part for source, read in committed.items() for part in measure(source, read, seen)
     ]

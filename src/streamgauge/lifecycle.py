@@ -97,7 +97,7 @@ class Lifecycle:
         if self._running:
             atexit.unregister(self._exit)
             atexit.register(self._exit)
-        self._watchdog.wake()
+        self._watchdog.poll_soon()
 
     # ---- applications ----------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class AgentReports:
 
     def beat(self) -> None:
         """Have a poll that does not come back noticed."""
-        self._watchdog.check()
+        self._watchdog.check_overdue()
 
     def time_event(self, callback_seconds: float | None, handling_seconds: float) -> None:
         """Show what an event cost."""

@@ -1,22 +1,35 @@
-"""An exporter without an agent, told of events one by one."""
+"""An exporter without an agent, given updates one by one."""
 
 from prometheus_client import CollectorRegistry, generate_latest
 from stage import apply_to, page
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
+from streamgauge.model.application import Application
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import QueryStatus
 from streamgauge.model.stats import Stats
+from streamgauge.model.update import Update
+from streamgauge.model.verdict import judge
 
 NOW = 1_794_787_300.0  # 2026-11-16T00:01:40Z
 
 
-def exporter_alone(**settings):
+def update_of(query, cause=None, at=NOW, **more):
+    """An update as the worker makes it; its verdict is new unless `previous` says otherwise."""
+    return Update(at=at, cause=cause, query=query, verdict=judge(query, at), **more)
+
+
+def exporter_alone(application=lambda: Application(name="shop"), **settings):
     """An exporter with its registry, and a fleet to go with it."""
-    config = make_config({"app": "shop", **settings})
-    exporter = PrometheusExporter(config, Stats(), clock=lambda: NOW, worker_seen_at=lambda: NOW)
+    exporter = PrometheusExporter(
+        make_config(settings),
+        Stats(),
+        application=application,
+        clock=lambda: NOW,
+        worker_seen_at=lambda: NOW,
+    )
     registry = CollectorRegistry()
     registry.register(exporter)
     return exporter, Fleet(), registry
@@ -28,15 +41,19 @@ def tell(exporter, fleet, *texts, now=NOW):
         event = decode(text)
         query = apply_to(fleet, event, now)
         if query is not None:
-            exporter.handle(event, query)
+            exporter.export(update_of(query, event, now))
+
+
+def observe(exporter, fleet, seen, at=NOW):
+    """Have both told of an observation."""
+    exporter.export(update_of(apply_to(fleet, seen, at), seen, at))
 
 
 def look_at(exporter, fleet, life, at, **seen):
-    """Have both told of a look at the driver."""
+    """Have both told of a poll of the driver."""
     values = {"trigger_active": True, "data_available": True, "phase": "processing", **seen}
-    exporter.observe(
-        apply_to(fleet, QueryStatus(query_id=life.query_id, run_id=life.run_id, at=at, **values))
-    )
+    status = QueryStatus(query_id=life.query_id, run_id=life.run_id, at=at, **values)
+    observe(exporter, fleet, status, at)
 
 
 def wait_until(exporter, now):

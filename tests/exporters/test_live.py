@@ -6,7 +6,15 @@ import urllib.request
 
 import pytest
 from browser import browse
-from stage import Life, feed
+from exposition import NOW, update_of
+from stage import Life, apply_to, feed
+
+from streamgauge.exporters.http.live import LiveExporter
+from streamgauge.model.application import Application, CurrentApplication
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
+from streamgauge.model.update import Update
+from streamgauge.model.verdict import Verdict
 
 
 def _json(agent):
@@ -62,3 +70,33 @@ def test_hostile_name_in_a_real_browser(agent, tmp_path):
     assert "<img src" not in dom
     assert dom.count("<tr>") == 3
     assert dom.count("<rect") >= 40 * 5
+
+
+def test_application_is_asked_with_each_request():
+    """Name and Spark's own page of the query, which an ended query no longer has."""
+    current = CurrentApplication(Application())
+    live = LiveExporter(application=current, clock=lambda: NOW, worker_seen_at=lambda: NOW)
+    fleet, life = Fleet(), Life()
+    live.export(update_of(apply_to(fleet, decode(life.started()), NOW)))
+    data = json.loads(live.render())
+    assert (data["app"], data["queries"][0]["ui"]) == ("unknown", None)
+    current.observe("shop", None, "http://driver:4040")
+    data = json.loads(live.render())
+    ui = f"http://driver:4040/StreamingQuery/statistics/?id={life.run_id}"
+    assert (data["app"], data["queries"][0]["ui"]) == ("shop", ui)
+    live.export(update_of(apply_to(fleet, decode(life.terminated()), NOW)))
+    assert json.loads(live.render())["queries"][0]["ui"] is None
+
+
+def test_verdicts_are_those_of_the_updates():
+    """Only new states; the time is the update's."""
+    live = LiveExporter(application=Application, clock=lambda: NOW, worker_seen_at=lambda: NOW)
+    query, running = apply_to(Fleet(), decode(Life().started()), NOW), Verdict("running", "x")
+    for number, before in enumerate((None, running, Verdict("idle", "y"))):
+        live.export(
+            Update(at=NOW + number, cause=None, query=query, verdict=running, previous=before)
+        )
+    shown = json.loads(live.render())["queries"][0]["verdicts"]
+    assert shown == [[NOW, "running", "x"], [NOW + 2, "running", "x"]]
+    live.export(update_of(query, forgotten=True))
+    assert json.loads(live.render())["queries"] == []

@@ -3,15 +3,23 @@
 import io
 import json
 import logging
+import threading
 import time
 
+import msgspec
 import structlog
-from stage import Life, feed
+from stage import Life, apply_to, feed
 
-from streamgauge.exporters.logs import Throttle, make_logger
+from streamgauge.exporters.logs import LogExporter, make_logger
 from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.listener.inbox import Item
+from streamgauge.model.application import Application
+from streamgauge.model.decoder import decode
+from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import Gone
+from streamgauge.model.update import TraceIds, Update
+from streamgauge.model.verdict import Verdict, judge
+from streamgauge.throttle import Throttle
 
 
 def _lines(stream):
@@ -210,3 +218,62 @@ def test_logger_of_the_users_gets_failures_masked(agent):
     theirs = structlog.wrap_logger(structlog.PrintLogger(stream))
     agent(logger=theirs).complain("part", OSError("http://u:hunter2@h/ is gone"))
     assert "http://u:***@h/ is gone" in stream.getvalue()
+
+
+def test_throttle_counts_right_whoever_asks():
+    """Eight threads, one message: one passes, the others are counted."""
+    throttle, passed = Throttle(60), []
+
+    def ask():
+        passed.extend(held for _ in range(1000) if (held := throttle.ask("x")) is not None)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert passed == [0]
+    assert throttle._last["x"][1] == 7999
+
+
+def _export(stream, *updates):
+    logs = LogExporter(make_logger("debug", stream), application=lambda: Application(name="shop"))
+    for update in updates:
+        logs.export(update)
+    return _lines(stream)
+
+
+def test_verdict_that_nothing_caused_is_logged():
+    """A worker that hangs is told of from another thread: the verdict alone, with what it was before."""
+    fleet, life = Fleet(), Life()
+    query = apply_to(fleet, decode(life.started()), 1.0)
+    blind = judge(query, 1000.0, worker_seen_at=1.0)
+    trace = TraceIds("a" * 32, "b" * 16)
+    update = Update(
+        at=1000.0,
+        cause=None,
+        query=query,
+        verdict=blind,
+        previous=Verdict("running", "x"),
+        trace=trace,
+    )
+    (line,) = _export(io.StringIO(), update)
+    assert (line["event"], line["level"], line["app"]) == ("verdict", "warning", "shop")
+    assert (line["before"], line["state"], line["reason"]) == ("running", "blind", blind.reason)
+    assert (line["run_id"], line["trace_id"]) == (life.run_id, "a" * 32)
+    again = msgspec.structs.replace(update, previous=blind)
+    assert _export(io.StringIO(), again) == []
+
+
+def test_late_end_names_its_own_run_and_trace():
+    """The verdict beside it is the next run's, and has no trace of the old one."""
+    fleet, life = Fleet(), Life()
+    apply_to(fleet, decode(life.started()), 1.0)
+    first, late = life.run_id, decode(life.terminated())
+    apply_to(fleet, decode(life.started()), 2.0)
+    query, trace = apply_to(fleet, late, 3.0), TraceIds("a" * 32, "b" * 16)
+    update = Update(at=3.0, cause=late, query=query, verdict=judge(query, 3.0), trace=trace)
+    stopped, verdict = _export(io.StringIO(), update)
+    assert (stopped["run_id"], stopped["trace_id"]) == (first, "a" * 32)
+    assert verdict["run_id"] == life.run_id
+    assert "trace_id" not in verdict

@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 
-from exposition import NOW, exporter_alone, samples_of, tell
+from exposition import NOW, exporter_alone, samples_of, tell, update_of
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
@@ -18,6 +18,7 @@ from streamgauge.config import Config, make_config
 from streamgauge.exporters.http.live import LiveExporter
 from streamgauge.exporters.metrics.table import METRICS
 from streamgauge.listener.inbox import Item
+from streamgauge.model.application import Application
 from streamgauge.model.decoder import UndecodableEvent, decode
 
 
@@ -59,14 +60,13 @@ def test_failed_query_gives_back_what_does_not_stay():
     tell(exporter, fleet, life.started(), life.progress())
     full = exporter._budget.used
     tell(exporter, fleet, life.terminated("E: x"))
-    exporter._clock = lambda: NOW + 1
     for _ in range(2):
-        exporter.observe(fleet.queries[life.query_id])
+        exporter.export(update_of(fleet.queries[life.query_id], at=NOW + 1))
         shown = [labels for _, labels in samples_of(registry) if ("query", "orders") in labels]
         assert exporter._budget.used == len(shown)
     tell(exporter, fleet, life.started(), life.progress())
     assert len(shown) < exporter._budget.used <= full
-    exporter.forget(fleet.queries[life.query_id])
+    exporter.export(update_of(fleet.queries[life.query_id], forgotten=True))
     assert exporter._budget.used == 0
 
 
@@ -186,7 +186,8 @@ _number = st.one_of(st.floats(), st.integers(), st.none(), st.text(max_size=5))
 def test_no_number_breaks_the_exposition(numbers):
     """Huge, negative, not a number: batch after batch adds up to a page that parses, and to the live page."""
     exporter, fleet, registry = exporter_alone()
-    live, life = LiveExporter(clock=lambda: NOW, worker_seen_at=lambda: NOW), Life()
+    life = Life()
+    live = LiveExporter(application=Application, clock=lambda: NOW, worker_seen_at=lambda: NOW)
     for number in numbers:
         operator = {
             "operatorName": "dedupe", "numRowsTotal": number, "numRowsUpdated": number,
@@ -203,9 +204,9 @@ def test_no_number_breaks_the_exposition(numbers):
                 sources=[{"description": "x", "numInputRows": number, "endOffset": number}],
             )
         )
-        query = apply_to(fleet, event, NOW)
-        exporter.handle(event, query)
-        live.handle(event, query)
+        update = update_of(apply_to(fleet, event, NOW), event)
+        exporter.export(update)
+        live.export(update)
     for metric in text_string_to_metric_families(generate_latest(registry).decode("utf-8")):
         assert all(math.isfinite(sample.value) for sample in metric.samples)
     list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))

@@ -3,12 +3,24 @@
 import json
 
 import pytest
-from exposition import NOW, exporter_alone, look_at, samples_of, tell, wait_until
+from exposition import (
+    NOW,
+    exporter_alone,
+    look_at,
+    observe,
+    samples_of,
+    tell,
+    update_of,
+    wait_until,
+)
 from prometheus_client import generate_latest
 from stage import Life, apply_to, feed, page, value, wait_for
 
 from streamgauge.config import QueryConfig
+from streamgauge.model.application import Application, CurrentApplication
+from streamgauge.model.decoder import decode
 from streamgauge.model.observations import CheckpointNames, RunDetails
+from streamgauge.model.update import TraceIds
 
 
 def test_batches_become_series():
@@ -193,7 +205,7 @@ def test_forgotten_query_leaves_nothing():
     life = Life()
     tell(exporter, fleet, life.started(), life.progress(), life.terminated())
     for query in fleet.sweep(1_794_799_999.0):
-        exporter.forget(query)
+        exporter.export(update_of(query, forgotten=True))
     assert "orders" not in generate_latest(registry).decode()
     assert exporter._budget.used == 0
 
@@ -204,8 +216,7 @@ def test_failed_query_keeps_the_series_that_page_and_its_settings():
     exporter, fleet, registry = exporter_alone(grace_seconds=0, queries={"orders": own})
     life = Life()
     tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
-    exporter._clock = lambda: NOW + 1
-    exporter.observe(fleet.queries[life.query_id])
+    exporter.export(update_of(fleet.queries[life.query_id], at=NOW + 1))
     names = {
         name.removeprefix("streamgauge_")
         for (name, labels) in samples_of(registry)
@@ -231,7 +242,7 @@ def test_counters_are_there_again_when_a_failed_query_starts(first):
     life = Life()
     tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     wait_until(exporter, NOW + 1)
-    exporter.observe(fleet.queries[life.query_id])
+    exporter.export(update_of(fleet.queries[life.query_id], at=NOW + 1))
     started = life.started()
     tell(exporter, fleet, started if first == "started" else life.progress())
     samples = samples_of(registry)
@@ -382,7 +393,7 @@ def test_names_in_the_checkpoint_become_series():
         commits=(5, 6),
         last_commit_at=NOW - 9,
     )
-    exporter.observe(apply_to(fleet, look))
+    observe(exporter, fleet, look)
     samples = samples_of(registry)
     assert value(samples, "checkpoint_last_offset_batch_id") == 8
     assert value(samples, "checkpoint_last_commit_batch_id") == 6
@@ -398,7 +409,7 @@ def test_two_live_queries_on_one_checkpoint_are_told():
         life = Life(name)
         tell(exporter, fleet, life.started())
         details = RunDetails(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
-        exporter.observe(apply_to(fleet, details, NOW))
+        observe(exporter, fleet, details)
     samples = samples_of(registry)
     shared = [value(samples, "checkpoint_shared", query=name) for name in "abc"]
     assert shared == [1, 1, 0]
@@ -412,7 +423,7 @@ def test_long_checkpoints_that_differ_at_their_end_are_two():
         tell(exporter, fleet, life.started())
         place = f"s3://lake/{'deep/' * 50}{name}"
         details = RunDetails(query_id=life.query_id, run_id=life.run_id, checkpoint=place)
-        exporter.observe(apply_to(fleet, details, NOW))
+        observe(exporter, fleet, details)
     samples = samples_of(registry)
     assert [value(samples, "checkpoint_shared", query=name) for name in "ab"] == [0, 0]
     infos = [dict(labels) for name, labels in samples if name == "streamgauge_query_info"]
@@ -484,3 +495,39 @@ def test_another_name_leaves_nothing_of_the_old_one(agent):
     assert value(samples, "query_info", query="new") == 1
     assert value(samples, "batches_total", query="new", data="true") == 1
     assert value(samples, "agent_missed_batches_total", query=None) == 2
+
+
+def test_query_that_goes_on_in_another_application_begins_anew():
+    """Its series have the new `app`; those of a query that has ended keep the old one."""
+    current = CurrentApplication(Application(name="first"))
+    exporter, fleet, registry = exporter_alone(application=current)
+    live, ended = Life("live"), Life("ended")
+    tell(exporter, fleet, live.started(), live.progress(), ended.started(), ended.terminated())
+    assert current.enter("second", spark_version="4.0.0")
+    look_at(exporter, fleet, live, NOW)
+    exporter.export(update_of(fleet.queries[ended.query_id]))
+    samples = samples_of(registry)
+    assert value(samples, "batches_total", query="live", app="second", data="true") == 0
+    assert value(samples, "batches_total", query="live", app="first", data="true") is None
+    assert value(samples, "query_starts_total", query="ended", app="first") == 1
+    assert value(samples, "build_info", query=None, app="second", spark_version="4.0.0") == 1
+    tell(exporter, fleet, ended.started())
+    assert value(samples_of(registry), "query_starts_total", query="ended", app="second") == 1
+    used = exporter._budget.used
+    tell(exporter, fleet, live.progress())
+    assert exporter._budget.used >= used > 0
+
+
+def test_exemplar_needs_a_trace_that_was_sampled():
+    """The ids come with the update; those of a trace that nobody kept lead nowhere."""
+    exporter, fleet, _ = exporter_alone()
+    life = Life()
+    tell(exporter, fleet, life.started())
+    for sampled in (False, True):
+        event = decode(life.progress())
+        trace = TraceIds("a" * 32, "b" * 16, sampled)
+        exporter.export(update_of(apply_to(fleet, event, NOW), event, trace=trace))
+        families = {family.name: family for family in exporter.collect()}
+        found = families["streamgauge_batch_duration_seconds"].samples
+        shown = [sample.exemplar.labels for sample in found if sample.exemplar]
+        assert shown == ([{"trace_id": "a" * 32, "span_id": "b" * 16}] if sampled else [])

@@ -2,14 +2,18 @@
 
 import contextlib
 import io
+import os
 import socket
 import time
 import urllib.request
 
 import pytest
+from exposition import exporter_alone, tell
 from stage import Life, feed, free_port, page, value, wait_for
 
 from streamgauge.exporters.logs import make_logger
+from streamgauge.exporters.metrics.pushgateway import PushgatewayExporter
+from streamgauge.model.application import Application, CurrentApplication
 
 
 def _read(port):
@@ -60,19 +64,38 @@ def test_gateway_that_comes_up_while_closing_gets_it(gateway, agent):
     assert value(page(_read(port)), "input_rows_total") == 10
 
 
-def test_two_drivers_never_overwrite_each_other(gateway, agent):
+def test_two_drivers_never_overwrite_each_other(gateway):
     """Each has a group of its own, by app and instance."""
     port = free_port()
-    gateway(port)
+    url = gateway(port)
     for number in (1, 2):
-        life, run = Life(), agent(**_settings(port))
-        run._grouping = lambda number=number: {"app": "shop", "instance": f"host:{number}"}
-        run._exporters[-1]._grouping = run._grouping
-        feed(run, life.started(), *(life.progress() for _ in range(number)))
-        run.close()
+        exporter, fleet, registry = exporter_alone()
+        life = Life()
+        tell(exporter, fleet, life.started(), *(life.progress() for _ in range(number)))
+        PushgatewayExporter(
+            url,
+            registry,
+            application=lambda: Application(name="shop"),
+            failed=pytest.fail,
+            instance=f"host:{number}",
+        ).close()
     found = page(_read(port))
     assert value(found, "input_rows_total", instance="host:1", app="shop") == 10
     assert value(found, "input_rows_total", instance="host:2", app="shop") == 20
+
+
+def test_instance_is_host_and_process(gateway):
+    """Unless it is given; the application's name is asked for with each push."""
+    port = free_port()
+    url = gateway(port)
+    exporter, fleet, registry = exporter_alone()
+    current = CurrentApplication(Application())
+    pushing = PushgatewayExporter(url, registry, application=current, failed=pytest.fail)
+    tell(exporter, fleet, Life().started())
+    current.enter("later")
+    pushing.close()
+    instance = f"{socket.gethostname()}:{os.getpid()}"
+    assert f'streamgauge_build_info{{app="later",instance="{instance}"' in _read(port)
 
 
 @pytest.mark.parametrize("how", ["refuses", "swallows"])

@@ -19,6 +19,7 @@ from stage import Life, feed, program, wait_for
 
 from streamgauge.config import ConfigError, make_config
 from streamgauge.exporters.http.server import MetricsServer
+from streamgauge.model.application import Application, CurrentApplication
 
 
 @pytest.fixture
@@ -27,10 +28,19 @@ def serve():
     made = []
 
     def make(live=lambda: b"{}", failed=lambda _: None, words="Here.", **settings):
+        application = Application(name="shop")
         registry = CollectorRegistry()
         Gauge("up_here", words, registry=registry).set(1)
         settings.setdefault("metrics_address", "127.0.0.1:0")
-        made.append(MetricsServer(make_config(settings), registry, "shop", live, failed))
+        made.append(
+            MetricsServer(
+                make_config(settings),
+                registry,
+                application=lambda: application,
+                live=live,
+                failed=failed,
+            )
+        )
         return made[-1]
 
     yield make
@@ -244,7 +254,7 @@ def test_client_that_says_nothing_holds_up_nobody(serve, authority):
 
 def test_clients_that_drip_are_cut(serve, monkeypatch):
     """A byte before each timeout holds a place until the deadline, and no longer."""
-    monkeypatch.setattr("streamgauge.exporters.http.server._PATIENCE", 3.0)
+    monkeypatch.setattr("streamgauge.exporters.http.sockets.CONNECTION_SECONDS", 3.0)
     server = serve()
     slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
     done = threading.Event()
@@ -269,7 +279,7 @@ def test_clients_that_drip_are_cut(serve, monkeypatch):
 
 def test_client_that_does_not_read_writes_nothing_into_the_log(serve, monkeypatch, capfd):
     """Its place is free again after the deadline, and standard error stays clean."""
-    monkeypatch.setattr("streamgauge.exporters.http.server._PATIENCE", 2.0)
+    monkeypatch.setattr("streamgauge.exporters.http.sockets.CONNECTION_SECONDS", 2.0)
     server = serve(live=lambda: bytes(50_000_000))
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET /live.json HTTP/1.0\r\n\r\n")
@@ -350,3 +360,16 @@ def test_agent_with_every_port_taken_goes_on(agent):
     life = Life()
     feed(mine, life.started(), life.progress())
     assert mine.stats.of("events") == {"started": 1, "progress": 1}
+
+
+def test_announcing_rewrites_the_discovery_file(tmp_path):
+    """A Connect client's name is known later than its port."""
+    targets, current = tmp_path / "targets.json", CurrentApplication(Application())
+    config = make_config({"metrics_address": "127.0.0.1:0", "sd_file": str(targets)})
+    server = MetricsServer(config, CollectorRegistry(), application=current)
+    assert json.loads(targets.read_text())[0]["labels"] == {"spark_app": "unknown"}
+    current.enter("shop")
+    server.announce()
+    assert json.loads(targets.read_text())[0]["labels"] == {"spark_app": "shop"}
+    server.close()
+    assert not targets.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from exposition import update_of
 from known_broker import T0, Broker, Reader, steady
 from prometheus_client import CollectorRegistry, generate_latest
 from stage import Life, apply_to, feed, page, value, wait_for
@@ -11,6 +12,7 @@ from stage import Life, apply_to, feed, page, value, wait_for
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.listener.inbox import Item
+from streamgauge.model.application import Application
 from streamgauge.model.decoder import decode
 from streamgauge.model.observations import SourceBacklog
 from streamgauge.model.sources.broker_offsets import BrokerOffsets
@@ -26,7 +28,9 @@ class Stage:
     def __init__(self, **settings):
         self.reader = Reader(Broker({key: steady(5 + n, 900) for n, key in enumerate(KEYS)}))
         self.now = T0
-        self.exporter = PrometheusExporter(make_config(settings), Stats(), clock=lambda: self.now)
+        self.exporter = PrometheusExporter(
+            make_config(settings), Stats(), application=Application, clock=lambda: self.now
+        )
         self.registry = CollectorRegistry()
         self.registry.register(self.exporter)
 
@@ -34,20 +38,24 @@ class Stage:
         """A batch, told to the page."""
         self.reader.batch(at, seconds, **changes)
         self.now = at + seconds
-        query = self.query
-        self.exporter.handle(query.last, query)
+        self.exporter.export(update_of(self.query, self.query.last, self.now))
 
     def probe(self, at, **changes):
         """A look at the broker, told to the page."""
         self.reader.probe(at, **changes)
         self.now = at
-        self.exporter.observe(self.query)
+        self.exporter.export(update_of(self.query, at=at))
 
     def fail(self, at):
         """The query fails."""
         self.now = at
-        event = decode(self.reader.life.terminated("E: x"))
-        self.exporter.handle(event, apply_to(self.reader.fleet, event, at))
+        self.play(self.reader.life.terminated("E: x"))
+
+    def play(self, text):
+        """Any event, told to the page."""
+        event = decode(text)
+        query = apply_to(self.reader.fleet, event, self.now)
+        self.exporter.export(update_of(query, event, self.now))
 
     @property
     def query(self):
@@ -137,10 +145,7 @@ def test_source_of_a_failed_query_stays_while_the_probe_sees_it():
     waits = sum(stage.reader.broker.latest(stage.now).values()) - sum(stage.reader.read.values())
     assert value(samples, "source_backlog_rows", query="reader") == waits
     assert value(samples, "batches_total", query="reader", data="true") is None
-    stage.exporter.handle(
-        (event := decode(stage.reader.life.started())),
-        apply_to(stage.reader.fleet, event, stage.now),
-    )
+    stage.play(stage.reader.life.started())
     assert value(stage.samples(), "source_backlog_rows", query="reader") == waits
 
 
@@ -151,7 +156,7 @@ def test_source_of_a_failed_query_goes_without_the_probe():
         stage.batch(T0 + 10 + 5 * n)
     stage.fail(T0 + 40)
     stage.now = T0 + 200
-    stage.exporter.observe(stage.query)
+    stage.exporter.export(update_of(stage.query, at=stage.now))
     assert not [name for name, _ in stage.samples() if "_source_" in name]
 
 
@@ -166,8 +171,8 @@ def test_delta_source_in_versions_files_and_bytes():
         "latestOffset": {**offset, "reservoirVersion": 8},
         "metrics": {"numBytesOutstanding": "2048", "numFilesOutstanding": "3"},
     }
-    event = decode(stage.reader.life.progress(sources=[source]))
-    stage.exporter.handle(event, apply_to(stage.reader.fleet, event, T0 + 5))
+    stage.now = T0 + 5
+    stage.play(stage.reader.life.progress(sources=[source]))
     samples, one = stage.samples(), {"query": "reader", "source": "0-delta"}
     assert value(samples, "source_backlog_versions", **one) == 3
     assert value(samples, "source_backlog_files", **one) == 3

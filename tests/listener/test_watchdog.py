@@ -2,7 +2,7 @@
 
 import threading
 
-from stage import Life, wait_for, apply_to
+from stage import Life, apply_to, wait_for
 
 from streamgauge.listener.driver import ApplicationStopped, QuietDriver
 from streamgauge.listener.inbox import Inbox

@@ -9,10 +9,10 @@ from stage import EVENTS, recorded
 from theatre import T0, Stage
 
 from streamgauge.exporters.traces import ids as span_ids
-from streamgauge.exporters.traces.attributes import LONGEST_OFFSET, TABLE
-from streamgauge.exporters.traces.exporter import PHASES
+from streamgauge.exporters.traces.attributes import MOST_OFFSET_CHARACTERS, TABLE
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import Progress
+from streamgauge.model.phases import ENGINE_ORDER, FROM_SPARK, REAL_TIME_ORDER
 
 P = "spark.streaming."
 
@@ -160,7 +160,7 @@ def test_offsets_are_masked_and_bounded():
     }
     stage.batch(sources=[source])
     said = stage.only("batch orders").attributes
-    assert len(said[f"{P}source.0.offset.end"]) == LONGEST_OFFSET
+    assert len(said[f"{P}source.0.offset.end"]) == MOST_OFFSET_CHARACTERS
     assert "hunter2" not in json.dumps(dict(said))
 
 
@@ -242,7 +242,7 @@ def test_every_recorded_batch_becomes_a_trace(path):
     stage = Stage()
     stage.play(text)
     spans = stage.spans()
-    assert [s.name for s in spans if s.parent] == [p for p in PHASES if p in event.phases]
+    assert [s.name for s in spans if s.parent] == [p for p in ENGINE_ORDER if p in event.phases]
     known = {entry.name for entry in TABLE}
     for span in spans:
         for name in span.attributes:
@@ -250,3 +250,19 @@ def test_every_recorded_batch_becomes_a_trace(path):
             if parts[2] == "phase" and parts[-1] == "duration":
                 parts[3] = "<name>"
             assert ".".join(parts) in known, name
+
+
+def test_real_time_order_has_every_phase_once():
+    """It is the engine's, with the offset log after the data."""
+    assert sorted(REAL_TIME_ORDER) == sorted(ENGINE_ORDER) == sorted(FROM_SPARK.values())
+
+
+def test_version_of_a_delta_table_is_that_of_this_very_batch():
+    """What is known of another batch, or of another run, is not told of this one."""
+    stage = Stage()
+    stage.start()
+    for batch_id, run_id in ((0, stage.life.run_id), (0, stage.life.run_id), (2, "another")):
+        stage.tell_version(batch_id=batch_id, run_id=run_id, version=7)
+        stage.batch()
+    told = [span.attributes.get(f"{P}sink.delta.version") for span in stage.spans("batch orders")]
+    assert told == [7, None, None]

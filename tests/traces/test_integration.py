@@ -8,8 +8,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_spark import batches_of, run_job
 
 from streamgauge.exporters.traces import ids as span_ids
-from streamgauge.exporters.traces.exporter import PHASES
 from streamgauge.model.decoder import decode
+from streamgauge.model.phases import ENGINE_ORDER
 
 P = "spark.streaming."
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -41,9 +41,12 @@ def test_every_batch_is_there_with_its_phases_in_order(seen):
         assert root["duration"] == progress["durationMs"]["triggerExecution"] * 1000
         assert root["startTime"] == round(event.at * 1000) * 1000
         phases = sorted(
-            (s for s in spans if s is not root), key=lambda s: PHASES.index(s["operationName"])
+            (s for s in spans if s is not root),
+            key=lambda s: ENGINE_ORDER.index(s["operationName"]),
         )
-        assert [s["operationName"] for s in phases] == [p for p in PHASES if p in event.phases]
+        assert [s["operationName"] for s in phases] == [
+            p for p in ENGINE_ORDER if p in event.phases
+        ]
         at = root["startTime"]
         for span in phases:
             assert span["startTime"] == at

@@ -50,7 +50,9 @@ def _post(outbox, spans):
 def test_full_queue_drops_whole_traces_and_counts_each_span():
     """What fits is sent, what does not is counted; no trace is sent in part."""
     exporter, counted, complaints = Slow(), Counted(), []
-    outbox = Outbox(lambda: exporter, counted, complaints.append, limit=20, batch=8, delay=0.01)
+    outbox = Outbox(
+        lambda: exporter, counted, complaints.append, limit=20, batch=8, delay_seconds=0.01
+    )
     _post(outbox, 7)
     assert exporter.called.wait(10)
     for _ in range(4):
@@ -68,7 +70,7 @@ def test_refused_spans_are_failed():
     """The exporter said no: counted, and the next ones are tried."""
     exporter, counted, complaints = Slow(SpanExportResult.FAILURE), Counted(), []
     exporter.go.set()
-    outbox = Outbox(lambda: exporter, counted, complaints.append, delay=0.01)
+    outbox = Outbox(lambda: exporter, counted, complaints.append, delay_seconds=0.01)
     _post(outbox, 3)
     wait_for(lambda: counted == {"failed": 3})
     _post(outbox, 4)
@@ -89,7 +91,7 @@ def test_exporter_that_can_not_be_made_is_tried_again():
             raise OSError("not yet")
         return exporter
 
-    outbox = Outbox(make, counted, complaints.append, delay=0.01)
+    outbox = Outbox(make, counted, complaints.append, delay_seconds=0.01)
     _post(outbox, 1)
     wait_for(lambda: counted.get("failed") == 1)
     _post(outbox, 2)
@@ -100,7 +102,7 @@ def test_exporter_that_can_not_be_made_is_tried_again():
 def test_close_gives_up_in_time_and_counts_what_was_left():
     """On its way or in the queue: what was not sent by then is dropped, and counted once."""
     exporter, counted = Slow(), Counted()
-    outbox = Outbox(lambda: exporter, counted, lambda _: None, batch=5, delay=0.01)
+    outbox = Outbox(lambda: exporter, counted, lambda _: None, batch=5, delay_seconds=0.01)
     _post(outbox, 5)
     assert exporter.called.wait(10)
     _post(outbox, 3)
@@ -119,7 +121,7 @@ def test_close_sends_what_is_left():
     """A collector that works gets everything, however long the delay."""
     exporter, counted = Slow(), Counted()
     exporter.go.set()
-    outbox = Outbox(lambda: exporter, counted, lambda _: None, delay=3600.0)
+    outbox = Outbox(lambda: exporter, counted, lambda _: None, delay_seconds=3600.0)
     _post(outbox, 3)
     outbox.close(5.0)
     assert counted == {"exported": 3}

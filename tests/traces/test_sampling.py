@@ -71,13 +71,14 @@ def test_exemplars_point_only_to_what_was_sampled():
     """A log line names its trace in any case; an exemplar does only if it leads somewhere."""
     stage = Stage(keep_seconds=10.0)
     stage.start()
-    quick, slow = stage.batch(), None
-    ids = span_ids.ids_of_batch(stage.life.run_id, 0)
-    assert stage.exporter.exemplar_of(quick) is None
-    assert stage.exporter.ids_of(quick) == ids
-    slow = stage.batch(seconds=10.0)
-    assert stage.exporter.exemplar_of(slow) == span_ids.ids_of_batch(stage.life.run_id, 1)
-    stage.exporter.close()
+    stage.batch()
+    assert stage.sampled is None
+    assert stage.ids == span_ids.ids_of_batch(stage.life.run_id, 0)
+    stage.batch(seconds=10.0)
+    assert stage.sampled == stage.ids == span_ids.ids_of_batch(stage.life.run_id, 1)
+    stage.idle()
+    assert (stage.sampled, stage.ids) == (None, span_ids.ids_of_batch(stage.life.run_id, 1))
+    stage.tracer.close()
 
 
 def test_ratio_sampler_works_on_hashed_ids(monkeypatch):

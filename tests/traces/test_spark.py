@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.exporters.traces import ids as span_ids
-from streamgauge.exporters.traces.exporter import PHASES
 from streamgauge.model.decoder import decode
+from streamgauge.model.phases import ENGINE_ORDER
 
 P = "spark.streaming."
 
@@ -74,9 +74,9 @@ def test_every_batch_is_a_trace_with_sparks_own_durations(told):
         assert root["spanId"] == span_id
         assert int(root["startTimeUnixNano"]) == round(event.at * 1000) * 1_000_000
         assert _length(root) == progress["durationMs"]["triggerExecution"]
-        phases = [spans[trace, phase] for phase in PHASES if phase in event.phases]
+        phases = [spans[trace, phase] for phase in ENGINE_ORDER if phase in event.phases]
         assert [_length(span) for span in phases] == [
-            round(event.phases[phase] * 1000) for phase in PHASES if phase in event.phases
+            round(event.phases[phase] * 1000) for phase in ENGINE_ORDER if phase in event.phases
         ]
         assert phases == sorted(phases, key=lambda span: int(span["startTimeUnixNano"]))
         assert all(span["parentSpanId"] == span_id for span in phases)

@@ -9,8 +9,7 @@ from stage import recorded
 from theatre import T0, Stage
 
 from streamgauge.exporters.traces import ids as span_ids
-from streamgauge.exporters.traces.exporter import TraceExporter
-from streamgauge.exporters.traces.failed_batch import Planned, read_planned
+from streamgauge.exporters.traces.tracer import Tracer
 from streamgauge.model.observations import Tasks
 
 P = "spark.streaming."
@@ -224,7 +223,7 @@ def test_first_batch_that_fails_is_found_in_the_offset_log():
 
 def test_failure_before_any_batch_is_not_on_one_that_an_earlier_run_planned():
     """Batch 5 waits in the offset log; this run did not get to it."""
-    stage = Stage(planned=Planned(5, T0))
+    stage = Stage(planned=(5, T0))
     stage.start()
     stage.learn(checkpoint="file:/c")
     stage.look(batch_id=None, trigger_active=False, phase="other")
@@ -238,7 +237,7 @@ def test_failure_before_any_batch_is_not_on_one_that_an_earlier_run_planned():
 @pytest.mark.parametrize("where", ["task", "foreachbatch"])
 def test_batch_that_an_earlier_run_planned_and_that_fails_again_has_the_failure(version, where):
     """No look was quick enough, but the stack of what failed says that it was run."""
-    stage = Stage(planned=Planned(5, T0))
+    stage = Stage(planned=(5, T0))
     stage.start()
     stage.learn(checkpoint="file:/c")
     stage.end(json.loads(recorded(version, f"query-terminated-{where}-error"))["exception"])
@@ -287,7 +286,7 @@ def test_lost_run_that_failed_is_told_once():
     stage.start()
     stage.batch()
     stage.lose(exception=BOOM, error_class="JOB_ABORTED")
-    stage.exporter.observe(stage.query)
+    stage.trace(stage.query)
     batches = stage.spans("batch orders")
     assert [span.status.status_code for span in batches] == [StatusCode.UNSET, StatusCode.ERROR]
 
@@ -310,20 +309,6 @@ def test_end_that_comes_after_the_next_start():
     assert restart.attributes[f"{P}start.last_outcome"] == "failed"
 
 
-def test_offset_log_of_a_checkpoint_on_this_host(tmp_path):
-    """The newest planned batch, when it has no commit; nothing for one that is whole or elsewhere."""
-    for folder in ("offsets", "commits"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "0").touch()
-        (tmp_path / folder / ".1.crc").touch()
-    assert read_planned(str(tmp_path)) is None
-    (tmp_path / "offsets" / "1").touch()
-    for place in (f"{tmp_path}", f"file:{tmp_path}", f"file://{tmp_path}"):
-        assert read_planned(place) == Planned(1, (tmp_path / "offsets" / "1").stat().st_mtime)
-    for place in (None, "", f"{tmp_path}/none", "s3://bucket/checkpoint", "hdfs:/checkpoint"):
-        assert read_planned(place) is None
-
-
 # ---- a batch that hangs ---------------------------------------------------------------------
 
 
@@ -337,7 +322,7 @@ def test_hung_batch_is_told_before_it_ends():
     for after in (200.0, 200.0, 200.0):
         stage.look(after=after, batch_id=1, trigger_started_at=began, tasks=tasks)
     span = stage.only("running")
-    root = stage.exporter.pipeline.computed((stage.life.run_id, 1))
+    root = stage.tracer.pipeline.computed((stage.life.run_id, 1))
     assert (span.parent.trace_id, span.parent.span_id) == (root.trace_id, root.span_id)
     assert span.start_time == round(began * 1000) * 1_000_000
     assert _said(
@@ -446,10 +431,12 @@ def test_verdict_of_a_hung_query_names_the_batch_that_hangs():
     """A log line of the query as it is now has the ids of the root that will come."""
     stage = Stage()
     stage.start()
-    batch = stage.batch()
-    assert stage.exporter.ids_of(stage.query) == stage.exporter.ids_of(batch)
+    stage.batch()
+    of_batch = stage.ids
+    stage.look(after=1.0, batch_id=1)
+    assert stage.ids == of_batch
     stage.look(after=400.0, batch_id=1, trigger_started_at=stage.now + 1.0)
-    ids = stage.exporter.ids_of(stage.query)
+    ids = stage.ids
     stage.end()
     root = _root_of_running(stage)
     assert ids == span_ids.to_hex(root.context.trace_id, root.context.span_id)
@@ -464,7 +451,7 @@ def test_runs_whose_end_was_never_told_are_let_go():
     stage.start()
     for _ in range(9):
         stage.start()
-    assert len(stage.exporter._runs) <= 4
+    assert len(stage.tracer._runs) <= 4
     starts = stage.spans("start orders")
     assert len(starts) == 60 - 4
     assert starts[-1].attributes[f"{P}start.outcome"] == "unknown"
@@ -479,8 +466,8 @@ def test_pipeline_is_made_once_whoever_asks_first():
         made.append(object())
         return made[-1]
 
-    exporter, found = TraceExporter(make), []
-    threads = [threading.Thread(target=lambda: found.append(exporter.pipeline)) for _ in range(4)]
+    tracer, found = Tracer(make), []
+    threads = [threading.Thread(target=lambda: found.append(tracer.pipeline)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -24,15 +24,15 @@ def test_spans_go_through_the_users_provider(own):
     """The same tree and attributes; the ids are the provider's, and log and exemplar have them."""
     provider, memory = own
     stage = Stage(provider=provider)
-    started = stage.start()
-    start_ids = stage.exporter.ids_of(started)
-    event = stage.batch()
+    stage.start()
+    start_ids = stage.ids
+    stage.batch()
     spans = memory.get_finished_spans()
     root = next(span for span in spans if span.name == "batch orders")
     start = next(span for span in spans if span.name == "start orders")
     assert root.context.trace_id != span_ids.trace_id(stage.life.run_id, 0)
     ids = span_ids.to_hex(root.context.trace_id, root.context.span_id)
-    assert stage.exporter.ids_of(event) == stage.exporter.exemplar_of(event) == ids
+    assert stage.ids == stage.sampled == ids
     assert start_ids == span_ids.to_hex(start.context.trace_id, start.context.span_id)
     assert len([span for span in spans if span.parent is not None]) == 6
     assert root.links[0].context.span_id == start.context.span_id
@@ -61,7 +61,7 @@ def test_root_that_was_begun_early_ends_with_the_run(own):
     stage = Stage(provider=provider)
     stage.start()
     stage.batch()
-    stage.exporter.context_of(stage.life.run_id, 1, stage.query)
+    stage.tracer.context_of(stage.life.run_id, 1, stage.query)
     stage.end()
     names = [span.name for span in memory.get_finished_spans()]
     assert names.count("batch orders") == 2
@@ -81,7 +81,7 @@ def test_roots_begin_with_what_is_known_of_them(own):
     stage = Stage(provider=provider)
     stage.start()
     stage.batch()
-    stage.exporter.context_of(stage.life.run_id, 1, stage.query)
+    stage.tracer.context_of(stage.life.run_id, 1, stage.query)
     stage.look(after=400.0, batch_id=2, trigger_started_at=stage.now + 1.0)
     roots = [said for name, said in begun if name.endswith(" orders")]
     told = [(said.get(f"{P}query.label"), said.get(f"{P}run.id")) for said in roots]

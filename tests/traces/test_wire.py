@@ -98,7 +98,7 @@ def test_lines_of_the_file_are_otlp(agent, tmp_path):
 
 def test_file_is_bounded(agent, tmp_path, monkeypatch):
     """At its limit it becomes `<name>.1`, which takes the place of the one before."""
-    monkeypatch.setattr("streamgauge.exporters.traces.otlp_file.LARGEST_FILE", 20_000)
+    monkeypatch.setattr("streamgauge.exporters.traces.otlp_file.MOST_FILE_BYTES", 20_000)
     monkeypatch.setattr(OtlpFileExporter.__init__, "__defaults__", (20_000,))
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10000")

@@ -1,4 +1,4 @@
-"""A fleet and a trace exporter without Spark, agent or collector: time is what the test says."""
+"""A fleet and a tracer without Spark, agent or collector: time is what the test says."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life, apply_to
 
-from streamgauge.exporters.traces.exporter import TraceExporter
-from streamgauge.exporters.traces.failed_batch import Planned
 from streamgauge.exporters.traces.own_pipeline import make_own
+from streamgauge.exporters.traces.tracer import Tracer
 from streamgauge.exporters.traces.users_pipeline import UsersPipeline
 from streamgauge.model.decoder import decode
+from streamgauge.model.events import Terminated
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import CheckpointNames, Gone, QueryStatus, RunDetails
+from streamgauge.model.local_path import find_local
+from streamgauge.model.observations import (
+    CheckpointNames,
+    Gone,
+    PlannedBatch,
+    QueryStatus,
+    RunDetails,
+    TableVersion,
+)
+from streamgauge.model.update import Update
+from streamgauge.model.verdict import judge
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
 
@@ -60,21 +70,53 @@ class Stage:
                 environ={} if environ is None else environ,
             )
 
-        self.planned = planned  # the number of a batch, or a `Planned`
-        self.exporter = TraceExporter(make, planned=lambda _: self._planned())
+        self.planned = planned  # on disk: the number of a batch, or that and when it was planned
+        self.tracer = Tracer(make, lambda: self.fleet.queries)
+        self.ids = None  # of the newest update, as log lines have them
+        self.sampled = None  # the same, if an exemplar may have them
 
-    def _planned(self):
-        return Planned(self.planned, self.now) if isinstance(self.planned, int) else self.planned
+    def _read_disk(self, cause):
+        """What the disk reader would find for a run that fails."""
+        query = self.fleet.queries.get(cause.query_id)
+        if self.planned is None or query is None or find_local(query.location) is None:
+            return
+        batch_id, at = (self.planned, self.now) if isinstance(self.planned, int) else self.planned
+        apply_to(
+            self.fleet,
+            PlannedBatch(query_id=cause.query_id, run_id=cause.run_id, batch_id=batch_id, at=at),
+        )
+
+    def tell(self, cause):
+        """Have the fleet take in an event or observation, and the tracer the update."""
+        if isinstance(cause, Terminated | Gone) and cause.exception:
+            self._read_disk(cause)
+        query = apply_to(self.fleet, cause, self.now)
+        assert query is not None, "the fleet has seen this before"
+        self.trace(query, cause)
+
+    def tell_version(self, *, batch_id, run_id, version):
+        """Have the fleet know the version of a Delta table, as the disk reader would."""
+        made = TableVersion(
+            query_id=self.life.query_id, run_id=run_id, batch_id=batch_id, version=version
+        )
+        self.fleet.apply(made, self.now)
+
+    def trace(self, query, cause=None, **more):
+        """Have the tracer take one update; keeps the ids that it returns."""
+        update = Update(
+            at=self.now, cause=cause, query=query, verdict=judge(query, self.now), **more
+        )
+        ids = self.tracer.trace(update)
+        self.ids = ids and (ids.trace_id, ids.span_id)
+        self.sampled = self.ids if ids and ids.sampled else None
 
     def _count(self, outcome, spans):
         self.counts[outcome] += spans
 
     def play(self, text):
-        """Let the exporter handle one event; returns it."""
+        """Let the tracer take one event; returns it."""
         event = decode(text)
-        query = apply_to(self.fleet, event, self.now)
-        assert query is not None, "the fleet has seen this event before"
-        self.exporter.handle(event, query)
+        self.tell(event)
         return event
 
     def start(self, after=1.0):
@@ -106,7 +148,7 @@ class Stage:
     def learn(self, **details):
         """The watchdog reads how the run is configured."""
         found = RunDetails(query_id=self.life.query_id, run_id=self.life.run_id, **details)
-        self.exporter.observe(apply_to(self.fleet, found, self.now))
+        self.tell(found)
 
     def look(self, after=5.0, **seen):
         """The watchdog looks."""
@@ -115,21 +157,21 @@ class Stage:
         status = QueryStatus(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **values
         )
-        self.exporter.observe(apply_to(self.fleet, status))
+        self.tell(status)
 
     def inspect(self, **names):
         """The names in the checkpoint are read through Spark."""
         found = CheckpointNames(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, **names
         )
-        self.exporter.observe(apply_to(self.fleet, found))
+        self.tell(found)
 
     def lose(self, **gone):
         """The watchdog finds that the run is over."""
         found = Gone(
             query_id=self.life.query_id, run_id=self.life.run_id, at=self.now, why="gone", **gone
         )
-        self.exporter.observe(apply_to(self.fleet, found))
+        self.tell(found)
 
     @property
     def query(self):
@@ -138,7 +180,7 @@ class Stage:
 
     def spans(self, name=None):
         """Every span that was written, in the order of writing; nothing can be written after."""
-        self.exporter.close()
+        self.tracer.close()
         found = self.memory.get_finished_spans()
         return [span for span in found if name is None or span.name == name]
 

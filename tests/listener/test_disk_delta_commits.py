@@ -6,7 +6,7 @@ import json
 
 from stage import Life
 
-from streamgauge.exporters.traces.delta_commit import DeltaCommits
+from streamgauge.listener.disk.delta_commits import DeltaCommits
 from streamgauge.model.decoder import decode
 
 
@@ -62,7 +62,7 @@ def test_table_that_hangs_is_asked_once(tmp_path, monkeypatch):
     import threading
     import time
 
-    from streamgauge.exporters.traces import delta_commit
+    from streamgauge.listener.disk import delta_commits
 
     life, commits, asked, over = Life(), DeltaCommits(), [], threading.Event()
 
@@ -71,7 +71,7 @@ def test_table_that_hangs_is_asked_once(tmp_path, monkeypatch):
         over.wait(10)
         return 0, None
 
-    monkeypatch.setattr(delta_commit, "_search", hang)
+    monkeypatch.setattr(delta_commits, "_search", hang)
     began = time.monotonic()
     for _ in range(5):
         assert commits.find(_batch(life, tmp_path)) is None
