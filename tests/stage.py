@@ -118,7 +118,7 @@ class QuietDriver:
     stop_cause = GoneCause.APPLICATION_STOPPED
 
     def add(self, stoppable, listener, *, everywhere=False):
-        return ApplicationInfo()
+        return getattr(stoppable, "info", ApplicationInfo())
 
     def part(self, stoppable):
         pass

@@ -12,7 +12,8 @@ from streamgauge import Config, ConfigError, TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.metrics.pushgateway import PushgatewayExporter
 from streamgauge.listener.classic.bridge import Bridge
-from streamgauge.listener.inbox import Inbox, Item
+from streamgauge.listener.driver import ApplicationInfo
+from streamgauge.listener.inbox import OBSERVATION, Inbox, Item
 from streamgauge.model.observations import ApplicationStatus
 
 QUIET = {"metrics_address": "", "log_level": "off"}
@@ -44,7 +45,7 @@ def removeListener(listener):  # noqa: N802
 @pytest.fixture(autouse=True)
 def _no_jvm(monkeypatch):
     """The bridge itself stands for its Java object; PySpark's own is the word `slow`."""
-    monkeypatch.setattr("streamgauge.telemetry.wrap", lambda bridge: bridge)
+    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap", lambda bridge: bridge)
     monkeypatch.setattr(StreamingQueryListener, "_jlistener", "slow", raising=False)
 
 
@@ -66,6 +67,9 @@ class Stoppable:
     """A context, as far as it can be stopped; `meanwhile` happens then."""
 
     meanwhile = staticmethod(lambda: None)
+
+    def __init__(self, name=None, app_id=None):
+        self.info = ApplicationInfo(name, app_id)
 
     def stop(self):
         self.meanwhile()
@@ -168,7 +172,7 @@ def test_kill_switch_holds_on_an_unknown_spark(monkeypatch):
     def missing():
         raise AttributeError("no such class in this Spark")
 
-    monkeypatch.setattr("streamgauge.telemetry.wrap_nothing", missing)
+    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap_nothing", missing)
     listener = TelemetryListener(disabled=True)
     assert addListener(listener) == "slow"
     listener.onQueryProgress(object())
@@ -205,7 +209,9 @@ def test_kill_switch_keeps_listeners_off_connects_bus():
 def test_kill_switch_on_an_unknown_connect_still_lets_the_process_end(monkeypatch, session):
     """Where a listener can't be kept off the bus, the threads that it brings are daemons."""
     let = []
-    monkeypatch.setattr("streamgauge.telemetry.let_exit", lambda: let.append(True))
+    monkeypatch.setattr(
+        "streamgauge.listener.connect.patches.use_daemon_threads", lambda: let.append(True)
+    )
     TelemetryListener(disabled=True)._set_spark_session(session)
     assert let == [True]
 
@@ -233,7 +239,7 @@ def test_agent_that_cant_be_made_leaves_the_listener_off(monkeypatch, capsys, ad
         raise MemoryError("no room")
 
     monkeypatch.setattr("streamgauge.agent.Fleet", broken)
-    monkeypatch.setattr("streamgauge.telemetry.wrap_nothing", lambda: "nothing")
+    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap_nothing", lambda: "nothing")
     listener = TelemetryListener(metrics_address="")
     add(listener)
     listener.onQueryProgress(object())
@@ -249,13 +255,13 @@ def test_listeners_that_were_removed_are_let_go():
     addListener(second)  # in another session
     agent = first._agent
     removeListener(second)
-    assert agent.listeners == mine
+    assert agent.registrations.listeners() == tuple(mine)
     removeListener(second)
-    assert agent.listeners == mine[:1]
+    assert agent.registrations.listeners() == (mine[0],)
     removeListener(first)
-    assert agent.listeners == mine[:1]
+    assert agent.registrations.listeners() == (mine[0],)
     addListener(first)
-    assert agent.listeners == mine[:1]
+    assert agent.registrations.listeners() == (mine[0],)
 
 
 def test_listeners_of_an_application_that_stopped_are_let_go():
@@ -263,14 +269,14 @@ def test_listeners_of_an_application_that_stopped_are_let_go():
     context, listener = Stoppable(), TelemetryListener(**QUIET)
     java = addListener(listener)
     agent = listener._agent
-    agent.watch(context)
+    agent.follow(context, java)
     context.stop()
-    assert agent.listeners == []
+    assert agent.registrations.listeners() == ()
     addListener(TelemetryListener(**QUIET))
     addListener(listener)
-    assert agent.listeners[-1] is java
+    assert agent.registrations.listeners()[-1] is java
     removeListener(listener)
-    assert not agent.knows(java)
+    assert not agent.registrations.has(java)
 
 
 def test_password_in_code_goes_with_a_certificate_in_the_environment(monkeypatch):
@@ -306,12 +312,12 @@ def test_next_application_of_a_process_has_its_own_name(agent, tmp_path, monkeyp
     spans = tmp_path / "spans.jsonl"
     mine = agent(app=said, traces=str(spans))
     first = said or "first"
-    mine.watch(Stoppable(), "first", app_id="app-1")
+    mine.follow(Stoppable("first", "app-1"), None)
     stays, goes = Life("stays"), Life("goes")
     feed(mine, stays.started(), stays.progress(), goes.started(), goes.progress())
     feed(mine, stays.terminated(), goes.terminated())
     wait_for(lambda: mine.stats.of("spans").get("exported", 0) >= 16, what="both runs' spans")
-    mine.watch(Stoppable(), "second", app_id="app-2")
+    mine.follow(Stoppable("second", "app-2"), None)
     assert _infos(mine) == {(first, "stays"), (first, "goes")}
     feed(mine, goes.started(), goes.progress())
     assert _infos(mine) == {(first, "stays"), (second, "goes")}
@@ -330,21 +336,21 @@ def test_next_application_of_a_process_has_its_own_name(agent, tmp_path, monkeyp
 def test_run_whose_start_was_not_seen_moves_with_the_next_look(agent):
     """The listener was added late: the first word of it is a batch."""
     mine = agent(app=None)
-    mine.watch(Stoppable(), "first", app_id="app-1")
+    mine.follow(Stoppable("first", "app-1"), None)
     life = Life("q")
     feed(mine, life.started(), life.progress(), life.terminated())
-    mine.watch(Stoppable(), "second", app_id="app-2")
+    mine.follow(Stoppable("second", "app-2"), None)
     life.started()
     feed(mine, life.progress())
-    mine.step(Item("look", ApplicationStatus(at=0.0), 0.0))
+    mine.step(Item(OBSERVATION, ApplicationStatus(at=0.0), 0.0))
     feed(mine, life.progress())
     assert _infos(mine) == {("second", "q")}
 
 
 def test_failure_that_only_the_stop_brought_about_is_none(agent):
     """Spark sends a Terminated event with whatever broke first, now and then; a failure before the stop is one."""
-    mine, context = agent(), Stoppable()
-    mine.watch(context, "shop", app_id="app-1")
+    mine, context = agent(), Stoppable("shop", "app-1")
+    mine.follow(context, None)
     failed, broken = Life("failed"), Life("broken")
     feed(mine, failed.started(), broken.started(), failed.terminated("E: x"))
     context.meanwhile = lambda: feed(mine, broken.terminated("NullPointerException: null"))
@@ -360,7 +366,7 @@ def test_name_that_comes_late_reaches_the_discovery_file_and_the_pages(agent, tm
     mine = agent(app=None, metrics_address="127.0.0.1:0", sd_file=str(targets))
     life = Life("q")
     feed(mine, life.started())
-    mine.step(Item("look", ApplicationStatus(at=0.0, app_name="shop"), 0.0))
+    mine.step(Item(OBSERVATION, ApplicationStatus(at=0.0, app_name="shop"), 0.0))
     feed(mine, life.progress())
     assert _infos(mine) == {("shop", "q")}
     assert json.loads(targets.read_text())[0]["labels"] == {"spark_app": "shop"}
@@ -370,7 +376,7 @@ def test_details_are_asked_for_of_a_query_that_only_idles(agent):
     """A listener that was added late hears no name; nothing of it may be taken for an error."""
     mine = agent()
     asked = []
-    mine._watchdog.kick = lambda *ids: asked.append(ids)
+    mine._watchdog.request_details = lambda *ids: asked.append(ids)
     life = Life("q")
     feed(mine, life.idle())
     assert asked == [(life.query_id, life.run_id)]

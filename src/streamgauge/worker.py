@@ -226,9 +226,9 @@ class Worker:
     def close_exporters(self) -> None:
         """Let each exporter send what is left, once; any thread, should the worker's be stuck.
 
-        Traces come last: they may wait for a collector that is dead.
+        The last to be added comes first, and traces come last: they may wait for a dead collector.
         """
-        closing: list[Exporter | Tracer] = [*self._exporters]
+        closing: list[Exporter | Tracer] = [*reversed(self._exporters)]
         if self._tracer is not None:
             closing.append(self._tracer)
         for part in closing:

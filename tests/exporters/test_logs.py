@@ -12,7 +12,7 @@ from stage import Life, apply_to, feed
 
 from streamgauge.exporters.logs import LogExporter, make_logger
 from streamgauge.exporters.traces import ids as span_ids
-from streamgauge.listener.inbox import Item
+from streamgauge.listener.inbox import OBSERVATION, Item
 from streamgauge.model.application import Application
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
@@ -190,7 +190,7 @@ def test_run_that_failed_without_a_word_is_logged_as_failed(agent, tmp_path):
         exception="a.BadError: boom",
         error_class="BAD",
     )
-    mine.inbox.put(Item("look", gone, time.time()))
+    mine.inbox.put(Item(OBSERVATION, gone, time.time()))
     assert mine.flush()
     failed, verdict = _lines(stream)[-2:]
     assert (failed["event"], failed["level"]) == ("query failed", "error")

@@ -72,13 +72,15 @@ def test_two_drivers_never_overwrite_each_other(gateway):
         exporter, fleet, registry = exporter_alone()
         life = Life()
         tell(exporter, fleet, life.started(), *(life.progress() for _ in range(number)))
-        PushgatewayExporter(
+        pushing = PushgatewayExporter(
             url,
             registry,
             application=lambda: Application(name="shop"),
             failed=pytest.fail,
             instance=f"host:{number}",
-        ).close()
+        )
+        pushing.start()
+        pushing.close()
     found = page(_read(port))
     assert value(found, "input_rows_total", instance="host:1", app="shop") == 10
     assert value(found, "input_rows_total", instance="host:2", app="shop") == 20
@@ -91,6 +93,7 @@ def test_instance_is_host_and_process(gateway):
     exporter, fleet, registry = exporter_alone()
     current = CurrentApplication(Application())
     pushing = PushgatewayExporter(url, registry, application=current, failed=pytest.fail)
+    pushing.start()
     tell(exporter, fleet, Life().started())
     current.enter("later")
     pushing.close()

@@ -11,7 +11,7 @@ from stage import Life, apply_to, feed, page, value, wait_for
 
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
-from streamgauge.listener.inbox import Item
+from streamgauge.listener.inbox import OBSERVATION, Item
 from streamgauge.model.application import Application
 from streamgauge.model.decoder import decode
 from streamgauge.model.observations import SourceBacklog
@@ -191,7 +191,7 @@ def test_what_waits_in_a_source_that_does_not_tell(agent):
         seen = SourceBacklog(
             query_id=life.query_id, run_id=life.run_id, until=time.time() + seconds, waiting=waiting
         )
-        mine.inbox.put(Item("look", seen, time.time()))
+        mine.inbox.put(Item(OBSERVATION, seen, time.time()))
 
     def shown():
         return value(page(mine), "source_backlog_files", query="reader", source="0-file")
@@ -227,7 +227,7 @@ def test_look_comes_through_the_inbox(agent):
         retention={"orders": 3600.0},
         at=at,
     )
-    mine.inbox.put(Item("look", look, at))
+    mine.inbox.put(Item(OBSERVATION, look, at))
     wait_for(lambda: _backlog(mine) == 100, what="the look on the page")
     feed(mine, life.progress())
     assert _backlog(mine) == 90
