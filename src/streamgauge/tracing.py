@@ -28,13 +28,13 @@ def make_tracer(
     *,
     application: Callable[[], Application],
     queries: Callable[[], Mapping[str, Query]],
-    complain: Callable[[BaseException], None],
+    report_error: Callable[[BaseException], None],
     provider: Any = None,
 ) -> Tracer | None:
     """Build the tracer that the settings ask for; None when they ask for none.
 
     `provider` is the user's own TracerProvider. Raises `TargetError` when traces can't be sent where
-    they should go; `complain` is called, from any thread, for what goes wrong later.
+    they should go; `report_error` is called, from any thread, for what goes wrong later.
     """
     targets = choose_targets(config.traces)
     if provider is None and not targets:
@@ -58,7 +58,7 @@ def make_tracer(
             makers,
             describe_resource(application(), queries()),
             count,
-            complain,
+            report_error,
             keep_seconds=config.trace_keep_seconds,
         )
 
