@@ -1,6 +1,6 @@
 """The flight recorder: the last events of each query on local disk, for whoever comes afterwards.
 
-Off by default. A bounded file a query and a bounded number of files, readable by their owner only,
+Off by default. One bounded file per query and a bounded number of files, readable by their owner only,
 masked. Only the worker calls it.
 """
 
@@ -14,9 +14,9 @@ from typing import IO
 
 from streamgauge.masking import mask_all
 
-EVENTS = 200
+MOST_EVENTS = 200
 MOST_FILES = 200
-_LONGEST = 256 * 1024
+_MOST_EVENT_CHARACTERS = 256 * 1024
 _OURS = re.compile(r".-[0-9a-f]{8}\.jsonl")
 
 
@@ -29,7 +29,7 @@ class FlightRecorder:
 
     def record(self, label: str, query_id: str, text: str) -> None:
         """Write one event as Spark sent it; one that is too long is left out."""
-        if len(text) > _LONGEST:
+        if len(text) > _MOST_EVENT_CHARACTERS:
             return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         safe = re.sub(r"[^\w.\-]", "_", label)[:80]
@@ -39,13 +39,13 @@ class FlightRecorder:
             file.write(line + "\n")
         if path not in self._lines:
             self._remove_oldest()
-        self._lines[path] = self._lines.get(path, EVENTS) + 1
-        if self._lines[path] >= 2 * EVENTS:
+        self._lines[path] = self._lines.get(path, MOST_EVENTS) + 1
+        if self._lines[path] >= 2 * MOST_EVENTS:
             self._shorten(path)
 
     def _shorten(self, path: Path) -> None:
         """Keep the newest lines; whole or not at all."""
-        kept = path.read_text(encoding="utf-8").splitlines()[-EVENTS:]
+        kept = path.read_text(encoding="utf-8").splitlines()[-MOST_EVENTS:]
         part = path.with_suffix(".part")
         with open_private(part, os.O_TRUNC) as file:
             file.write("\n".join(kept) + "\n")

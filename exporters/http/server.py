@@ -32,7 +32,7 @@ class MetricsServer:
         config: Config,
         registry: CollectorRegistry,
         *,
-        application: Callable[[], Application],
+        application: Callable[[], Application] = Application,
         live: Callable[[], bytes] = lambda: b"{}",
         failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:

@@ -11,7 +11,7 @@ from streamgauge.model.stats import Stats
 from streamgauge.version import __version__
 
 from .budget import Budget
-from .histogram import AGENT_BOUNDS, Histogram
+from .histogram import AGENT_SECONDS, Histogram
 from .table import EVENT_KINDS, PARTS, PREFIX, SPAN_OUTCOMES
 
 
@@ -30,8 +30,8 @@ class AgentSeries:
         self._budget = budget
         self._dropped = dropped
         self._inbox_events = inbox_events
-        self.callback_seconds = Histogram(AGENT_BOUNDS)
-        self.handling_seconds = Histogram(AGENT_BOUNDS)
+        self.callback_seconds = Histogram(AGENT_SECONDS)
+        self.handling_seconds = Histogram(AGENT_SECONDS)
 
     def samples(
         self, application: Application, worker_seen_at: float

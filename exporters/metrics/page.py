@@ -13,7 +13,7 @@ from streamgauge.model.query import Query
 from streamgauge.model.verdict import STATES, Verdict
 
 from .budget import Budget
-from .histogram import BATCH_BOUNDS, Histogram
+from .histogram import BATCH_SECONDS, Histogram
 from .live_series import AFTER_END, live_of_query
 from .operator_series import counters_of_operator, gauges_of_operator, totals_of_operator
 from .series_key import Key
@@ -63,7 +63,7 @@ class Page:
         self._series: dict[Key, Sample] = {}
         self._counted = self.least()
         self._error_classes: set[str] = set()
-        self._durations = Histogram(BATCH_BOUNDS)
+        self._durations = Histogram(BATCH_SECONDS)
         budget.take(self._counted)
         self.renew()
 
@@ -202,7 +202,7 @@ class Page:
         self._gauges.clear()
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
         self._counters.clear()
-        self._durations = Histogram(BATCH_BOUNDS)
+        self._durations = Histogram(BATCH_SECONDS)
         kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
         self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
         self._count(len(self._series) + AFTER_END)
@@ -215,7 +215,7 @@ class Page:
     @staticmethod
     def least() -> int:
         """How many series a query takes at the least."""
-        return len(BATCH_BOUNDS) + 3 + _ALWAYS
+        return len(BATCH_SECONDS) + 3 + _ALWAYS
 
     def _count(self, series: int) -> None:
         """Take so many from the budget, and what is computed for each scrape of a source."""

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 Count = Callable[[str, int], None]  # outcome, spans
-Complain = Callable[[BaseException], None]
+ReportError = Callable[[BaseException], None]
 
 _GRACE_SECONDS = 0.2  # for a call that was told to give up
 _NOISY = ("opentelemetry", "urllib3", "requests", "grpc")
@@ -40,7 +40,7 @@ class Outbox:
         self,
         make_exporter: Callable[[], SpanExporter],
         count: Count,
-        complain: Complain,
+        report_error: ReportError,
         *,
         limit: int = 2048,
         batch: int = 512,
@@ -48,7 +48,7 @@ class Outbox:
     ) -> None:
         self._make_exporter = make_exporter
         self._count = count
-        self._complain = complain
+        self._report_error = report_error
         self._limit = limit
         self._batch = min(batch, limit)
         self._delay_seconds = delay_seconds
@@ -74,7 +74,9 @@ class Outbox:
                     self._ready.notify()
                 return
         self._count("dropped", len(trace))
-        self._complain(ExportFailed(f"no room for {len(trace)} spans in a queue of {self._limit}"))
+        self._report_error(
+            ExportFailed(f"no room for {len(trace)} spans in a queue of {self._limit}")
+        )
 
     def finish(self) -> None:
         """Take nothing more, and begin to send what is left; returns at once."""
@@ -118,7 +120,7 @@ class Outbox:
         try:
             self._exporter = self._make_exporter()
         except Exception as error:  # noqa: BLE001 - tried again with the first spans
-            self._complain(error)
+            self._report_error(error)
 
     def _take(self) -> list[ReadableSpan]:
         """Wait for enough, or for long enough; nothing means that this is the end."""
@@ -157,20 +159,20 @@ class Outbox:
             self._sending = 0
         self._count("failed" if error else "exported", spans)
         if error:
-            self._complain(error)
+            self._report_error(error)
 
     def _try(self, work: Callable[[], Any]) -> None:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - cleaning up never raises
-            self._complain(error)
+            self._report_error(error)
 
 
 class _Hush(logging.Filter):
     """Keeps what exporters log from one thread, ours, out of the user's logs.
 
     An exporter logs each try of each batch: a dead collector would fill the log. What it said last
-    goes into our own complaint, once a minute. Other threads' records, levels and handlers are
+    goes into our own error line, once a minute. Other threads' records, levels and handlers are
     left as they are.
     """
 

@@ -25,7 +25,7 @@ from streamgauge.version import __version__
 
 from . import ids as span_ids
 from .attributes import LINK, Attributes
-from .outbox import Complain, Count, Outbox
+from .outbox import Count, Outbox, ReportError
 from .pipeline import Key, SpanRecord
 from .sampling import KeepSampler
 
@@ -165,7 +165,7 @@ def make_own(
     makers: Sequence[Callable[[], SpanExporter]],
     attributes: Mapping[str, str],
     count: Count,
-    complain: Complain,
+    report_error: ReportError,
     *,
     keep_seconds: float,
     environ: Mapping[str, str] | None = None,
@@ -177,7 +177,7 @@ def make_own(
     sampler = TracerProvider(shutdown_on_exit=False, resource=Resource({})).sampler
     limit, batch, delay_seconds = _queue(environ)
     outboxes = [
-        Outbox(make, count, complain, limit=limit, batch=batch, delay_seconds=delay_seconds)
+        Outbox(make, count, report_error, limit=limit, batch=batch, delay_seconds=delay_seconds)
         for make in makers
     ]
     return OwnPipeline(

@@ -13,7 +13,7 @@ from .attributes import Attributes
 Key = tuple[str, int | str]  # run id; batch id, or `span_ids.START`
 
 
-class Failure(Struct, frozen=True):
+class Failure(Struct, frozen=True, kw_only=True):
     """Why a span ended badly."""
 
     error_type: str

@@ -174,13 +174,17 @@ class Tracer:
         batch_id = find_failed(run, find_planned(query, run_id), end.exception or "")
         error_type = end.error_class or "unknown"
         exception = describe_exception(end.exception or "", error_type)
-        whole = Failure(error_type, str(exception["exception.message"]), exception)
+        whole = Failure(
+            error_type=error_type, words=str(exception["exception.message"]), exception=exception
+        )
         if batch_id is None:
             run.pending = True
             self._write_start(run, query, run_id, end.at, outcome="failed", failure=whole)
             failed = run.start
         else:
-            brief = Failure(error_type, f"batch {batch_id} failed before any was committed")
+            brief = Failure(
+                error_type=error_type, words=f"batch {batch_id} failed before any was committed"
+            )
             self._write_start(run, query, run_id, end.at, outcome="failed", failure=brief)
             record = record_failed(
                 run, query, run_id=run_id, batch_id=batch_id, end=end, failure=whole
