@@ -137,3 +137,14 @@ def test_run_without_a_job_says_so(capsys):
     """Exit status 2; nothing of Spark is needed for it."""
     assert main(["run", "/nowhere/job.py"]) == 2
     assert "there is no job /nowhere/job.py" in capsys.readouterr().err
+
+
+def test_script_for_spark_submit_finds_the_package(capsys):
+    """It is run by its path, as a file that belongs to no package: what is missing is the job alone."""
+    assert main(["run", "--script"]) == 0
+    script = capsys.readouterr().out.strip()
+    done = subprocess.run(
+        [sys.executable, script, "/nowhere/job.py"], capture_output=True, text=True, check=False
+    )
+    assert "FileNotFoundError" in done.stderr
+    assert "ImportError" not in done.stderr

@@ -6,6 +6,6 @@ if __name__ == "__main__":
     sys.path.pop(0)  # this folder: its modules must not hide the job's
     if len(sys.argv) < 2:
         sys.exit("streamgauge: name the job: spark-submit … submit.py job.py [arguments…]")
-    from .job import run
+    from streamgauge.job import run  # absolute: this file runs as a script
 
     run(sys.argv[1], sys.argv[2:])
