@@ -59,7 +59,7 @@ class Driver(QuietDriver):
             state_provider="rocksdb",
         )
 
-    def sight(self, query):
+    def poll_query(self, query):
         return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,

@@ -26,8 +26,8 @@ from pathlib import Path
 from figures import MEMORY, ROOT, report
 
 from streamgauge.exporters import Exporter
-from streamgauge.exporters.traces.exporter import PHASES
 from streamgauge.model.events import Progress
+from streamgauge.model.phases import ENGINE_ORDER
 
 os.environ["PATH"] = f"{ROOT / '.programs' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 QUERIES = 12
@@ -289,7 +289,7 @@ class Durations(Exporter):
         """Note a batch."""
         if isinstance(event, Progress):
             self.seconds.append(event.seconds)
-            self.spans += 1 + len([phase for phase in PHASES if phase in event.phases])
+            self.spans += 1 + len([phase for phase in ENGINE_ORDER if phase in event.phases])
 
 
 def resident_mb() -> float:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, MutableMapping
-from typing import Any, TextIO
-
-import structlog
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Any, TextIO
 
 from streamgauge.masking import mask, mask_all
 from streamgauge.model.application import Application
@@ -21,6 +18,9 @@ from streamgauge.model.query import End, Query
 from streamgauge.model.update import Update
 
 from . import Exporter
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "off": 50}
 _BAD = frozenset({"stalled", "failed", "blind", "restarting", "falling_behind"})
@@ -33,6 +33,8 @@ _BREAKS = dict.fromkeys(b"\t\n", "\N{REPLACEMENT CHARACTER}")
 
 def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
     """Build a logger that writes to `stream` (standard error): for eyes on a terminal, else JSON."""
+    import structlog  # noqa: PLC0415 - takes as long as all else that a driver loads
+
     stream = stream or sys.stderr
     on_terminal = hasattr(stream, "isatty") and stream.isatty()
     render: Any = (

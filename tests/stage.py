@@ -12,11 +12,11 @@ from pathlib import Path
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from streamgauge.listener import driver
 from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import kind_of
-from streamgauge.model.observations import ApplicationStatus, GoneCause
 
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "tests" / "data" / "events"
@@ -112,43 +112,11 @@ class Life:
         )
 
 
-class QuietDriver:
-    """A driver that sees nothing: for tests of what needs no Spark."""
-
-    stop_cause = GoneCause.APPLICATION_STOPPED
+class QuietDriver(driver.QuietDriver):
+    """A driver that sees nothing; what it is to know of an application is in that's `info`."""
 
     def add(self, stoppable, listener, *, everywhere=False):
         return getattr(stoppable, "info", ApplicationInfo())
-
-    def part(self, stoppable):
-        pass
-
-    def leave(self, stoppable):
-        return False
-
-    def poll_application(self):
-        return ApplicationStatus(at=0.0)
-
-    def details(self, query_id, run_id):
-        return None
-
-    def poll_query(self, query):
-        return None
-
-    def forget(self, run_ids):
-        pass
-
-    def drain(self, seconds):
-        pass
-
-    def skip_farewells(self):
-        pass
-
-    def close(self):
-        pass
-
-    def checkpoint_files(self):
-        return None
 
 
 def apply_to(fleet, cause, now=0.0):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import CollectorRegistry
-from structlog.typing import FilteringBoundLogger
 
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.http.live import LiveExporter
@@ -48,6 +47,8 @@ from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
 if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
     from streamgauge.exporters.http.server import MetricsServer
 
 # How many failed queries are kept; of a small series budget, one for each hundred series.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.model.stats import Stats
 
 from .masking import mask
 from .throttle import Throttle
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 class ErrorGuard:

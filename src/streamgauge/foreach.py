@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from .agent import Agent
 
 if TYPE_CHECKING:
@@ -28,7 +26,8 @@ def batch_span(df: Any, batch_id: int) -> Iterator[Span]:
     the batch. Works in the thread that Spark calls; without traces, or where the run can't be told
     (Spark Connect), it does nothing. Raises nothing of its own.
     """
-    from opentelemetry import context, trace  # noqa: PLC0415 - a driver without traces need not
+    import structlog  # noqa: PLC0415 - a driver without traces needs neither
+    from opentelemetry import context, trace  # noqa: PLC0415
 
     found = _find(df, batch_id)
     if found is None:

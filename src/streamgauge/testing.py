@@ -13,11 +13,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from streamgauge.exporters import Exporter
-from streamgauge.listener.driver import ApplicationInfo
+from streamgauge.listener.driver import QuietDriver
 from streamgauge.listener.inbox import Item
 from streamgauge.model.decoder import decode
 from streamgauge.model.events import Event, Idle, Progress, Started, kind_of
-from streamgauge.model.observations import ApplicationStatus, GoneCause
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import Verdict, judge
 
@@ -72,7 +71,7 @@ class Player:
             config,
             registry=CollectorRegistry(auto_describe=False),
             exporters=[self.memory, *exporters],
-            driver=_NoDriver(),
+            driver=QuietDriver(),
             clock=lambda: self.now,
         )
         self._agent.registry.register(self._agent.prometheus)
@@ -120,45 +119,6 @@ class Player:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _NoDriver:
-    """A driver that sees nothing: there is no Spark to poll."""
-
-    stop_cause = GoneCause.APPLICATION_STOPPED
-
-    def add(self, stoppable: Any, listener: Any, *, everywhere: bool = False) -> ApplicationInfo:
-        return ApplicationInfo()
-
-    def part(self, stoppable: Any) -> None:
-        pass
-
-    def leave(self, stoppable: Any) -> bool:
-        return False
-
-    def poll_application(self) -> ApplicationStatus:
-        return ApplicationStatus(at=0.0)
-
-    def details(self, query_id: str, run_id: str) -> None:
-        return None
-
-    def poll_query(self, query: Query) -> None:
-        return None
-
-    def forget(self, run_ids: set[str]) -> None:
-        pass
-
-    def drain(self, seconds: float) -> None:
-        pass
-
-    def skip_farewells(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def checkpoint_files(self) -> None:
-        return None
 
 
 def _texts(event: Recorded) -> list[str]:

@@ -35,7 +35,7 @@ NEEDED = set(needed_series(Export()))
 class SeeingDriver(QuietDriver):
     """A driver whose queries wait for data."""
 
-    def sight(self, query: Query) -> QueryStatus:
+    def poll_query(self, query: Query) -> QueryStatus:
         """Nothing runs, nothing waits."""
         return QueryStatus(
             query_id=query.query_id,

@@ -15,11 +15,13 @@ from stage import apply_to
 from streamgauge.config import make_config
 from streamgauge.exporters.metrics.collector import PrometheusExporter
 from streamgauge.grafana.alerts.settings import Settings
+from streamgauge.model.application import Application
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import QueryStatus, RunDetails, Tasks
 from streamgauge.model.stats import Stats
-from streamgauge.model.verdict import RESTART_WINDOW, RESTARTS
+from streamgauge.model.update import Update
+from streamgauge.model.verdict import RESTART_WINDOW, RESTARTS, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,7 @@ class History:
         self.page = PrometheusExporter(
             make_config({"app": "shop", **settings}),
             Stats(),
+            application=lambda: Application(name="shop"),
             clock=clock,
             worker_seen_at=lambda: min(self.now, self.blocked_at),
         )
@@ -72,7 +75,12 @@ class History:
         event = decode(json.dumps(content))
         query = apply_to(self.fleet, event, self.now)
         if query is not None:
-            self.page.handle(event, query)
+            self.export(query, event)
+
+    def export(self, query: Any, cause: Any) -> None:
+        """Have the page told, as the worker does."""
+        verdict = judge(query, self.now)
+        self.page.export(Update(at=self.now, cause=cause, query=query, verdict=verdict))
 
     def start(self) -> None:
         """Another run."""
@@ -131,7 +139,7 @@ class History:
         )
         query = apply_to(self.fleet, status)
         if query is not None:
-            self.page.observe(query)
+            self.export(query, status)
 
     def scrape(self) -> None:
         """Keep what the page says now, and the verdict."""

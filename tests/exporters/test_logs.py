@@ -216,7 +216,7 @@ def test_logger_of_the_users_gets_failures_masked(agent):
     """It has no masking of ours in its chain."""
     stream = io.StringIO()
     theirs = structlog.wrap_logger(structlog.PrintLogger(stream))
-    agent(logger=theirs).complain("part", OSError("http://u:hunter2@h/ is gone"))
+    agent(logger=theirs).guard.report_error("part", OSError("http://u:hunter2@h/ is gone"))
     assert "http://u:***@h/ is gone" in stream.getvalue()
 
 

@@ -91,7 +91,7 @@ def test_throwaway_queries_that_fail_hide_no_healthy_one():
     assert value(samples, "query_active", query="healthy") == 1
     assert value(samples, "agent_series", query=None) < 10_000
     assert len(agent.queries) == 501
-    assert len(json.loads(agent._live.render())["queries"]) == 501
+    assert len(json.loads(agent.live.render())["queries"]) == 501
 
 
 def test_every_recorded_event_passes_promtool():

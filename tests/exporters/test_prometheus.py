@@ -503,7 +503,7 @@ def test_query_that_goes_on_in_another_application_begins_anew():
     exporter, fleet, registry = exporter_alone(application=current)
     live, ended = Life("live"), Life("ended")
     tell(exporter, fleet, live.started(), live.progress(), ended.started(), ended.terminated())
-    assert current.enter("second", spark_version="4.0.0")
+    assert current.enter("second", "app-2", "4.0.0")
     look_at(exporter, fleet, live, NOW)
     exporter.export(update_of(fleet.queries[ended.query_id]))
     samples = samples_of(registry)

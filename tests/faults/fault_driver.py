@@ -268,7 +268,7 @@ def hurry(scale: float) -> None:
     """Scale the agent's own durations as the rules' are."""
     for module, names in (
         (verdict, ("BLIND_SECONDS", "RESTART_WINDOW", "TREND_SECONDS", "_QUIET")),
-        (agent_driver, ("_TASKS_AFTER",)),
+        (agent_driver, ("_TASKS_AFTER_SECONDS",)),
         (fleet, ("_MOMENT_GAP",)),
     ):
         for name in names:

@@ -123,7 +123,7 @@ class Job:
         before = self._last_commit()
         samples = self.scrape()
         at = time.time()
-        latest = self._asked.look(self.topics).latest
+        latest = self._asked.read_offsets(self.topics).latest
         report = make_report(read_checkpoint(self.checkpoint))
         known = value(samples, "last_committed_batch_id")
         if not (before == report.last_committed == known and report.sources):

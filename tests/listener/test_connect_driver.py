@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from pyspark.sql.connect.session import SparkSession
-from stage import Life, wait_for
+from stage import Life, apply_to, wait_for
 
 from streamgauge.listener.connect import patches
 from streamgauge.listener.connect.background import BackgroundCall
@@ -70,7 +70,7 @@ def driver(monkeypatch):
 def query():
     """A query that has begun."""
     life = Life("orders")
-    started = Fleet().handle(decode(life.started()), 50.0)
+    started = apply_to(Fleet(), decode(life.started()), 50.0)
     return life, started
 
 

@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
-from stage import Life
+from stage import Life, apply_to
 
 from streamgauge.listener.classic import batch_jobs, details, driver, jvm
 from streamgauge.listener.classic.batch_jobs import BatchJobs
@@ -116,7 +116,7 @@ def test_failure_without_an_event_has_the_class_that_the_event_would_have(classe
     exception = SimpleNamespace(cause=lambda: Failure(**classes))
     execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
     life = Life()
-    query = Fleet().handle(decode(life.started()), 0.0)
+    query = apply_to(Fleet(), decode(life.started()), 0.0)
     classic = ClassicDriver(listeners=list)
     classic._executions.keep(life.run_id, execution)
     gone = [classic.poll_query(query) for _ in range(3)][-1]
@@ -131,7 +131,7 @@ def test_exception_of_a_run_that_spark_stop_broke_means_nothing(monkeypatch):
     exception = SimpleNamespace(cause=Failure)
     execution = SimpleNamespace(isActive=lambda: False, exception=lambda: Option(exception))
     life = Life()
-    query = Fleet().handle(decode(life.started()), 0.0)
+    query = apply_to(Fleet(), decode(life.started()), 0.0)
     classic = ClassicDriver(listeners=list)
     classic._executions.keep(life.run_id, execution)
     classic.part(here)

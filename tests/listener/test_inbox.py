@@ -4,7 +4,7 @@ import threading
 
 from stage import Life
 
-from streamgauge.listener.inbox import GONE, LOOK, MARK, Inbox, Item
+from streamgauge.listener.inbox import GONE, MARK, OBSERVATION, Inbox, Item
 
 
 def _put(inbox, kind, text):
@@ -38,10 +38,10 @@ def test_full_box_loses_the_oldest_progress_of_the_same_query():
 def test_looks_make_room_and_never_take_it_from_events():
     """An old look is worth nothing, a batch is in the counters; neither a mark nor an end that was seen goes."""
     inbox, life = Inbox(4), Life()
-    _put(inbox, LOOK, "old")
+    _put(inbox, OBSERVATION, "old")
     for _ in range(4):
         _put(inbox, "progress", life.progress())
-    for kind in (LOOK, GONE, MARK):
+    for kind in (OBSERVATION, GONE, MARK):
         _put(inbox, kind, "new")
     kinds = [item.kind for item in inbox.take(0)]
     assert kinds == ["progress", "progress", GONE, MARK]

@@ -20,6 +20,7 @@ from streamgauge.masking import LONGEST_TEXT, clean, mask
 
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
 from .kinds import sink_kind
+from .phases import FROM_SPARK, PLANS_BATCH, RUNS_BATCH, WHOLE_TRIGGER
 from .sources import find_reader, parse, read_count, read_offset
 from .sources.marks import rows_between
 from .wire import (
@@ -37,15 +38,6 @@ from .wire import (
 )
 
 _SHOWN = 200
-_PHASES = {  # engine order; `triggerExecution` wraps them all and is `Progress.seconds`
-    "latestOffset": "latest_offset",
-    "getOffset": "get_offset",
-    "walCommit": "wal_commit",
-    "getBatch": "get_batch",
-    "queryPlanning": "query_planning",
-    "addBatch": "add_batch",
-    "commitOffsets": "commit_offsets",
-}
 _SNAPSHOT = "SnapshotLastUploaded."
 # The host after a masked password may look like a hash, but is none.
 _IDENTITY = re.compile(
@@ -151,16 +143,16 @@ def error_class(given: str | None, exception: str) -> str:
 
 def _to_progress(wire: WireProgress) -> Progress:
     phases = {
-        _PHASES.get(key) or _snake(key): seconds
+        FROM_SPARK.get(key) or _snake(key): seconds
         for key, value in (wire.duration_ms or {}).items()
-        if key != "triggerExecution" and (seconds := to_seconds(value)) is not None
+        if key != WHOLE_TRIGGER and (seconds := to_seconds(value)) is not None
     }
     sources = tuple(_to_source(i, source) for i, source in enumerate(wire.sources or ()))
     times = {key: to_time(value) for key, value in (wire.event_time or {}).items()}
     at = to_time(wire.timestamp)
     if at is None:
         raise ValueError(f"a progress event without a usable timestamp ({wire.timestamp!r})")
-    whole = to_seconds((wire.duration_ms or {}).get("triggerExecution"))
+    whole = to_seconds((wire.duration_ms or {}).get(WHOLE_TRIGGER))
     return Progress(
         query_id=_identity(wire.id),
         run_id=_identity(wire.run_id),
@@ -184,8 +176,7 @@ def _to_progress(wire: WireProgress) -> Progress:
         sink=_to_sink(wire.sink or WireSink()),
         observed=_observed(wire.observed_metrics or {}),
         has_data=any(source.moved for source in sources),
-        replayed="add_batch" in phases
-        and not {"latest_offset", "get_offset", "wal_commit"} & phases.keys(),
+        replayed=RUNS_BATCH in phases and not PLANS_BATCH & phases.keys(),
     )
 
 

@@ -21,7 +21,7 @@ class Public:
             raise AttributeError(name)
         found = getattr(self.real, name)
         return Public(found) if name in ("client", "streams") else found
-from streamgauge.listener.client import Client
+from streamgauge.listener.connect.client import Client
 client = Client(Public(spark), listener)
 client.ask(30)
 """
