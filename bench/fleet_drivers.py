@@ -124,7 +124,7 @@ def main(first: int, end: int, queries: int, folder: Path) -> None:
             "log_level": "off", "checkpoint_seconds": 30,
         })  # fmt: skip
         agent = Agent(config, driver=Driver())
-        agent.start(config.app)
+        agent.start()
         played += [Played(agent, f"query-{n}", KINDS[n % len(KINDS)]) for n in range(queries)]
     pace = threading.Event()
     while True:

@@ -227,16 +227,16 @@ def bench_bus(runs: int = 36, seconds: float = 2.0) -> None:
         listener = TelemetryListener(**SETTINGS)
         spark.streams.addListener(listener)
         agent, times = listener._agent, []
-        agent._worker._timed = lambda bus, handling: times.append((bus, handling))
+        worker = agent._worker
+        worker._reports.time_event = lambda bus, handling: times.append((bus, handling))
         queries = start_queries(spark, folder, **FEW_FILES)
         time.sleep(25)  # warm up
         found = {True: [], False: []}
         for _ in range(runs):
             seen = {True: [], False: []}
             for traced in TURNS:
-                if traced is not (agent.traces in agent._exporters):
-                    change = agent._exporters.remove if not traced else agent._exporters.append
-                    change(agent.traces)
+                if traced is not (worker._tracer is not None):
+                    worker._tracer = agent.traces if traced else None
                     time.sleep(0.35)
                 times.clear()
                 wait_for_events(times, seconds, QUERIES)

@@ -12,6 +12,7 @@ from theatre import users_provider
 from streamgauge import batch_span
 from streamgauge.agent import Agent
 from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.listener.driver import ApplicationInfo
 
 
 class FakeFrame:
@@ -37,7 +38,7 @@ def _join(tmp_path, **parts):
     if tmp_path is not None:
         settings["traces"] = str(tmp_path / "t.jsonl")
     agent = Agent.join(settings, driver=QuietDriver(), **parts)
-    agent.start("shop")
+    agent.start(ApplicationInfo("shop"))
     life = Life()
     feed(agent, life.started())
     return agent, life

@@ -138,7 +138,7 @@ def test_dead_collector(agent, monkeypatch, caplog, protocol):
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "64")
     complaints = []
     made = agent()
-    made.complain = lambda part, error: complaints.append((part, error))
+    made.guard.report_error = lambda part, error: complaints.append((part, error))
     life = Life()
     feed(made, life.started(), *(life.progress() for _ in range(30)))
     assert value(page(made), "batches_total", data="true") == 30
@@ -163,7 +163,7 @@ def test_refusing_collector_is_told_by_its_status(agent, monkeypatch):
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
         complaints = []
         made = agent()
-        made.complain = lambda _, error: complaints.append(str(error))
+        made.guard.report_error = lambda _, error: complaints.append(str(error))
         life = Life()
         feed(made, life.started(), life.progress())
         wait_for(lambda: made.stats.of("spans") == {"failed": 8})
@@ -208,11 +208,12 @@ def test_process_with_a_dead_collector_exits_in_time():
 import atexit, sys, time
 sys.path.insert(0, "tests")
 from stage import Life, QuietDriver, feed
+from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 atexit.register(lambda: print(time.monotonic() - last))  # runs after what is registered later
 agent = Agent(make_config({"metrics_address": "", "log_level": "off"}), driver=QuietDriver())
-agent.start("shop")
+agent.start(ApplicationInfo("shop"))
 life = Life()
 feed(agent, life.started(), *(life.progress() for _ in range(100)))
 time.sleep(1)

@@ -77,10 +77,11 @@ def test_nothing_set_means_no_traces_no_words_no_imports():
 import sys, json
 sys.path.insert(0, "tests")
 from stage import Life, QuietDriver, feed
+from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 agent = Agent(make_config({"metrics_address": "", "log_level": "warning"}), driver=QuietDriver())
-agent.start("shop")
+agent.start(ApplicationInfo("shop"))
 life = Life()
 feed(agent, life.started(), life.progress())
 agent.close()

@@ -10,6 +10,7 @@ from theatre import Stage, users_provider
 from streamgauge.agent import Agent
 from streamgauge.config import make_config
 from streamgauge.exporters.traces import ids as span_ids
+from streamgauge.listener.driver import ApplicationInfo
 
 P = "spark.streaming."
 
@@ -95,7 +96,7 @@ def test_agent_uses_a_given_provider_and_never_closes_it(own):
     agent = Agent(
         make_config({"metrics_address": "", "log_level": "off"}), tracer_provider=provider
     )
-    agent.start("shop")
+    agent.start(ApplicationInfo("shop"))
     life = Life()
     feed(agent, life.started(), life.progress())
     agent.close()
