@@ -42,7 +42,7 @@ STARTED = time.time() // 86_400 * 86_400  # one moment for all, as a past needs 
 class Driver(QuietDriver):
     """Sees what a classic driver sees of a query that waits for its next trigger."""
 
-    def tick(self):
+    def poll_application(self):
         return ApplicationStatus(at=time.time(), spark_version="4.3.0", bus_dropped=0)
 
     def details(self, query_id, run_id):
@@ -70,7 +70,13 @@ class Driver(QuietDriver):
             listening=True,
         )
 
-    def checkpoint(self, query, *, size):
+    def checkpoint_files(self):
+        return self
+
+    def read_backlog(self, query):
+        return {}
+
+    def read_names(self, query, *, with_state_size):
         last = query.committed.batch_id if query.committed else 0
         ids = tuple(range(max(0, last - 99), last + 1))
         return CheckpointNames(

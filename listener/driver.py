@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from streamgauge.errors import StreamgaugeError
 from streamgauge.model.observations import (
     ApplicationStatus,
     CheckpointNames,
@@ -22,7 +23,7 @@ from streamgauge.model.query import Query
 from streamgauge.model.sources.waiting import Waiting
 
 
-class ApplicationStopped(Exception):  # noqa: N818 - it reads as a sentence
+class ApplicationStopped(StreamgaugeError):  # noqa: N818 - it reads as a sentence
     """There is no Spark application (any more)."""
 
 

@@ -18,6 +18,8 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_val
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from streamgauge.errors import StreamgaugeError
+
 Count = Callable[[str, int], None]  # outcome, spans
 ReportError = Callable[[BaseException], None]
 
@@ -25,7 +27,7 @@ _GRACE_SECONDS = 0.2  # for a call that was told to give up
 _NOISY = ("opentelemetry", "urllib3", "requests", "grpc")
 
 
-class ExportFailed(Exception):  # noqa: N818 - it reads as a sentence
+class ExportFailed(StreamgaugeError):  # noqa: N818 - it reads as a sentence
     """The collector did not take a batch of spans; holds what the exporter said of it."""
 
 

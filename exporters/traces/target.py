@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from streamgauge.config import is_trace_file
+from streamgauge.errors import StreamgaugeError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -27,7 +27,7 @@ _OTLP = {  # protocol → module of its exporter, extra that brings it
 _GROUP = "opentelemetry_traces_exporter"
 
 
-class TargetError(ValueError):
+class TargetError(StreamgaugeError, ValueError):
     """Traces were asked for and can't be sent; says what to install or to set."""
 
 
@@ -63,6 +63,8 @@ def find_exporter(
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415
 
         return ConsoleSpanExporter
+    from importlib.metadata import entry_points  # noqa: PLC0415 - only for a named exporter
+
     found = tuple(entry_points(group=_GROUP, name=target))
     if not found:
         raise TargetError(

@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import structs
 
+from streamgauge.errors import StreamgaugeError
 from streamgauge.masking import MASK
 from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 
@@ -39,7 +40,7 @@ _WORDS = {
 _LOGIN = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;]+))""")
 
 
-class BrokerError(Exception):
+class BrokerError(StreamgaugeError):
     """The broker can't be asked; says why, without an address or a secret."""
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from streamgauge.errors import StreamgaugeError
 from streamgauge.masking import LONGEST_TEXT, clean, mask
 
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
@@ -45,7 +46,7 @@ _IDENTITY = re.compile(
 )
 
 
-class UndecodableEvent(ValueError):  # noqa: N818 - it reads as what it is
+class UndecodableEvent(StreamgaugeError, ValueError):  # noqa: N818 - it reads as what it is
     """Text that is no event; the message holds its first 200 characters, masked."""
 
 
