@@ -114,7 +114,7 @@ _QUERY_METRICS = (
     _counter("checkpoint_resets_total", "Restarts under the same name with a new query id: another checkpoint."),
     _gauge("checkpoint_shared", "Whether another live query of this application has the same checkpoint."),
     _gauge("alerting_enabled", "0 when the settings take this query out of alerting."),
-    _gauge("alert_threshold", "A threshold of the alert rules that the settings change for this query, by the knob's name.", "name"),
+    _gauge("alert_threshold", "A threshold of the alert rules that the settings change for this query, by the name of the rule parameter.", "name"),
     _gauge("query_expected", "1 when the settings say that this query must be running."),
 )  # fmt: skip
 

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from streamgauge import TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.listener.classic import driver as agent_driver
-from streamgauge.model import fleet, verdict
+from streamgauge.model import transitions, verdict
 
 SCHEMA = "id long, key string, at timestamp"
 TASK = 0.5  # seconds that a slow task takes
@@ -269,7 +269,7 @@ def hurry(scale: float) -> None:
     for module, names in (
         (verdict, ("BLIND_SECONDS", "RESTART_WINDOW", "TREND_SECONDS", "_QUIET")),
         (agent_driver, ("_TASKS_AFTER_SECONDS",)),
-        (fleet, ("_MOMENT_GAP",)),
+        (transitions, ("_MOMENT_GAP_SECONDS",)),
     ):
         for name in names:
             setattr(module, name, getattr(module, name) * scale)

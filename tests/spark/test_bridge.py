@@ -105,7 +105,7 @@ def test_unknown_spark_falls_back_to_public_objects(listen, rows, monkeypatch):
     def missing(_):
         raise AttributeError("no such class in this Spark")
 
-    monkeypatch.setattr("streamgauge.telemetry.wrap", missing)
+    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap", missing)
     listener = listen()
     query = _start(rows, "slow")
     commits(query, 2)

@@ -107,7 +107,7 @@ def test_unusable_address(listen, rows):
 
 def test_full_inbox_and_blocked_worker(listen, rows, monkeypatch):
     """Events wait, then the oldest progress goes; `start()` and batches don't wait at all."""
-    for module in ("agent", "listener.verdict"):
+    for module in ("worker_monitor", "model.verdict"):
         monkeypatch.setattr(f"streamgauge.{module}.BLIND_SECONDS", 2.0)
     stuck = Stuck()
     listener = listen(exporters=[stuck], inbox_limit=3)

@@ -88,7 +88,7 @@ from streamgauge.agent import Agent
 agent = Agent._shared
 assert agent.stats.of("events") == {"started": 2, "progress": 1, "terminated": 2}, agent.stats.of("events")
 began = time.monotonic()
-agent._exit()
+agent._lifecycle._exit()
 print("left", time.monotonic() - began, flush=True)
 """,
         env=_env(tmp_path, free_port()),
