@@ -17,7 +17,7 @@ from streamgauge.checkpoint.restart.causes import BatchAgain
 
 if TYPE_CHECKING:
     from forecast_bases import Place
-    from forecast_cases import Case
+    from forecast_case import Case
     from forecast_lab import Laboratory
     from forecast_spark import Outcome
 
