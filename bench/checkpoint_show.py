@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from streamgauge.checkpoint import make_report, read_checkpoint
-from streamgauge.checkpoint.render import render_report
+from streamgauge.checkpoint.render.report_text import render_report
 
 LIMIT = 3.0
 CONF = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{"spark.sql.shuffle.partitions":"200"}}'

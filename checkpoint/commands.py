@@ -1,39 +1,29 @@
 """`streamgauge checkpoint …`: show, restart, plan, preflight, lint, diff.
 
 Each command prints for people, or JSON with `--json`, and ends with 0 (fine), 1 (found something
-wrong) or 2 (could not look).
+wrong) or 2 (could not look). A command imports what it needs when it runs: `show` must not wait for
+what only `plan` takes.
 """
+# ruff: noqa: PLC0415 - see above: each command pays for its own imports alone
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.masking import mask
 from streamgauge.model.sinks import SINKS
 
-from .checkpoint import read_checkpoint
-from .description import load_description
-from .diff import diff
 from .errors import CannotLookError, CheckpointError
-from .forecast import forecast
-from .lines import LINES, NEWEST, parse_line
-from .lint import lint
-from .plan import GOALS, make_plan
-from .preflight import preflight
-from .render import render_forecast, render_report
-from .render_remedies import render_difference, render_findings, render_plan, render_preflight
-from .report import make_report
-from .restart import Restart
-from .running import fetch, sink_of
-from .sink_log import read_sink_batches
-from .verdict import SAFE, UNKNOWN
-from .wording import mask_lines, to_json
+from .reader.spark_lines import LINES, NEWEST, parse_line
+from .remedies.goal_names import GOALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .restart.circumstances import Restart
+    from .restart.verdict import Verdict
 
 FINE, WRONG, BLIND = 0, 1, 2
 
@@ -136,9 +126,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _circumstances(args: argparse.Namespace) -> Restart:
-    sink, mode = (None, None)
-    if args.running:
-        sink, mode = sink_of(fetch(args.running), read_checkpoint(args.path).query_id)
+    from .restart.circumstances import Restart
+
+    sink, mode = _ask_running(args) if args.running else (None, None)
     return Restart(
         spark=args.spark or NEWEST,
         sink=args.sink or ("file" if args.output else None) or sink,
@@ -146,35 +136,67 @@ def _circumstances(args: argparse.Namespace) -> Restart:
         trigger=args.trigger,
         conf=dict(args.conf),
         async_progress=args.async_progress,
-        sink_batches=read_sink_batches(args.output) if args.output else None,
+        sink_batches=_read_sink_batches(args),
         active=args.active,
     )
 
 
-def _print(args: argparse.Namespace, record: Any, text: str) -> None:
-    sys.stdout.write(f"{to_json(record) if args.json else mask_lines(text)}\n")
+def _ask_running(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """Sink and output mode, from the agent of the running query."""
+    from .evidence.running_query import fetch, sink_of
+    from .reader.checkpoint import read_checkpoint
+
+    return sink_of(fetch(args.running), read_checkpoint(args.path).query_id)
 
 
-def _status(verdict: str) -> int:
-    return {SAFE: FINE, UNKNOWN: BLIND}.get(verdict, WRONG)
+def _read_sink_batches(args: argparse.Namespace) -> int | None:
+    from .reader.sink_log import read_sink_batches
+
+    return read_sink_batches(args.output) if args.output else None
+
+
+def _print(args: argparse.Namespace, *, record: Callable[[], Any], text: Callable[[], str]) -> None:
+    from .render.wording import mask_lines, to_json
+
+    sys.stdout.write(f"{to_json(record()) if args.json else mask_lines(text())}\n")
+
+
+def _status(verdict: Verdict) -> int:
+    from .restart.verdict import Verdict
+
+    return {Verdict.SAFE: FINE, Verdict.UNKNOWN: BLIND}.get(verdict, WRONG)
 
 
 def run_show(args: argparse.Namespace) -> int:
     """Print the report; 1 when a file in it is wrong."""
+    from .reader.checkpoint import read_checkpoint
+    from .reader.report import make_report
+    from .render.report_text import render_report
+
     report = make_report(read_checkpoint(args.path), batches=args.batches)
-    _print(args, report, render_report(report))
+    _print(args, record=lambda: report, text=lambda: render_report(report))
     return WRONG if report.problems else FINE
 
 
 def run_restart(args: argparse.Namespace) -> int:
     """Print the forecast; 0 safe, 2 unknown, 1 everything else."""
+    from .reader.checkpoint import read_checkpoint
+    from .render.forecast_text import render_forecast
+    from .render.records import forecast_record
+    from .restart.forecast import forecast
+
     seen = forecast(read_checkpoint(args.path), _circumstances(args))
-    _print(args, seen, render_forecast(seen))
+    _print(args, record=lambda: forecast_record(seen), text=lambda: render_forecast(seen))
     return _status(seen.verdict)
 
 
 def run_plan(args: argparse.Namespace) -> int:
     """Print the steps; 1 when the goal asked for is not possible."""
+    from .reader.checkpoint import read_checkpoint
+    from .remedies.plan import make_plan
+    from .render.records import plan_record
+    from .render.remedies_text import render_plan
+
     plan = make_plan(
         read_checkpoint(args.path),
         args.goal,
@@ -182,34 +204,54 @@ def run_plan(args: argparse.Namespace) -> int:
         first=args.first_batch,
         last=args.last_batch,
     )
-    _print(args, plan, render_plan(plan))
+    _print(args, record=lambda: plan_record(plan), text=lambda: render_plan(plan))
     return WRONG if any(each.possible is False for each in plan.goals) and args.goal else FINE
 
 
 def run_preflight(args: argparse.Namespace) -> int:
     """Print the comparison; 0 allowed, 1 duplicates, loss or failure, 2 could not tell."""
-    try:
-        plan = load_description(Path(args.plan).read_bytes())
-    except OSError as error:
-        raise CannotLookError(f"{args.plan}: {error.strerror}") from error
-    batches = read_sink_batches(args.output) if args.output else None
+    from .preflight_check.compare import preflight
+    from .preflight_check.description import load_description
+    from .reader.checkpoint import read_checkpoint
+    from .render.records import preflight_record
+    from .render.remedies_text import render_preflight
+
+    plan = load_description(_read_file(args.plan))
+    batches = _read_sink_batches(args)
     found = preflight(
         read_checkpoint(args.path), plan, spark=args.spark, sink_batches=batches, active=args.active
     )
-    _print(args, found, render_preflight(found))
+    _print(args, record=lambda: preflight_record(found), text=lambda: render_preflight(found))
     return found.status
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is not worth its import here
+            return file.read()
+    except OSError as error:
+        raise CannotLookError(str(error.strerror), place=path) from error
 
 
 def run_lint(args: argparse.Namespace) -> int:
     """Print the findings of all checkpoints; 1 when one of them does harm."""
+    from .audit.lint import lint
+    from .reader.checkpoint import read_checkpoint
+    from .render.audit_text import render_findings
+
     findings = lint(read_checkpoint(path) for path in args.paths)
-    _print(args, findings, render_findings(findings))
+    _print(args, record=lambda: findings, text=lambda: render_findings(findings))
     return WRONG if any(not each.harmless for each in findings) else FINE
 
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print what moved; 1 when the two are not of one query."""
+    from .audit.diff import diff
+    from .reader.checkpoint import read_checkpoint
+    from .reader.report import make_report
+    from .render.audit_text import render_difference
+
     before, after = read_checkpoint(args.before), read_checkpoint(args.after)
     found = diff(before, after, (make_report(before), make_report(after)))
-    _print(args, found, render_difference(found))
+    _print(args, record=lambda: found, text=lambda: render_difference(found))
     return FINE if found.same_query else WRONG

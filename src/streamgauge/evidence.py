@@ -12,18 +12,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from streamgauge.checkpoint import CheckpointError, forecast, make_report, read_checkpoint
-from streamgauge.checkpoint.evidence import Evidence, build_evidence, dump_evidence, render_evidence
-from streamgauge.checkpoint.running import fetch
+from streamgauge.checkpoint.errors import CannotLookError, CheckpointError
+from streamgauge.checkpoint.evidence.bundle import Evidence, build_evidence
+from streamgauge.checkpoint.evidence.running_query import fetch
+from streamgauge.checkpoint.reader.checkpoint import read_checkpoint
+from streamgauge.checkpoint.reader.report import make_report
+from streamgauge.checkpoint.render.evidence_text import dump_evidence, render_evidence
+from streamgauge.checkpoint.restart.forecast import forecast
 from streamgauge.exporters.recorder import open_private
 
 from .masking import mask
 
-_LONGEST = 64 * 1024 * 1024
-
-
-class CannotLook(Exception):  # noqa: N818 - it reads as a sentence
-    """A part that was asked for can't be had."""
+_LARGEST_RECORDING_CHARACTERS = 64 * 1024 * 1024
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         if args.out:
             _write(Path(args.out), found)
             return 0
-    except (CannotLook, CheckpointError) as error:
+    except CheckpointError as error:
         sys.stderr.write(f"streamgauge evidence: {mask(str(error))}\n")
         return 2
     sys.stdout.write((dump_evidence(found) if args.json else render_evidence(found)) + "\n")
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def gather(args: argparse.Namespace) -> Evidence:
-    """Read the parts that were named; raises `CannotLook` or `CheckpointError`."""
+    """Read the parts that were named; raises `CheckpointError`."""
     seen = read_checkpoint(args.checkpoint) if args.checkpoint else None
     return build_evidence(
         metrics=fetch(args.url) if args.url else None,
@@ -70,9 +70,9 @@ def gather(args: argparse.Namespace) -> Evidence:
 def _read(path: Path) -> list[str]:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_LONGEST).splitlines()
+            return file.read(_LARGEST_RECORDING_CHARACTERS).splitlines()
     except OSError as error:
-        raise CannotLook(f"{path} can't be read: {error.strerror}") from None
+        raise CannotLookError(f"{path} can't be read: {error.strerror}") from None
 
 
 def _write(folder: Path, found: Evidence) -> None:
@@ -86,5 +86,5 @@ def _write(folder: Path, found: Evidence) -> None:
             with open_private(path, os.O_TRUNC) as file:
                 file.write(text + "\n")
         except OSError as error:
-            raise CannotLook(f"{path} can't be written: {error.strerror}") from None
+            raise CannotLookError(f"{path} can't be written: {error.strerror}") from None
         sys.stdout.write(f"{path}\n")

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from streamgauge.checkpoint import CheckpointError, make_report, read_checkpoint
-from streamgauge.checkpoint.wording import mask_lines, to_json
+from streamgauge.checkpoint.render.wording import mask_lines, to_json
 from streamgauge.listener.kafka.broker import BrokerError, KafkaBroker
 from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 from streamgauge.model.thresholds import default_number

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forecast_lab import BATCHES
-from forecast_spark import ROWS, SHAPES, new_session
+from forecast_shapes import SHAPES
+from forecast_spark import ROWS, new_session
 
-from streamgauge.checkpoint.checkpoint import read_checkpoint
-from streamgauge.checkpoint.describe import describe
-from streamgauge.checkpoint.preflight import Preflight, preflight
-from streamgauge.checkpoint.sink_log import read_sink_batches
+from streamgauge.checkpoint.preflight_check.compare import Preflight, preflight
+from streamgauge.checkpoint.preflight_check.describe import describe
+from streamgauge.checkpoint.reader.checkpoint import read_checkpoint
+from streamgauge.checkpoint.reader.sink_log import read_sink_batches
+from streamgauge.checkpoint.restart.causes import BatchAgain
 
 if TYPE_CHECKING:
     from forecast_bases import Place
-    from forecast_cases import Case
+    from forecast_case import Case
     from forecast_lab import Laboratory
     from forecast_spark import Outcome
 
@@ -125,7 +127,7 @@ def expected_rows(expected: Preflight) -> int | None:
     seen = expected.forecast
     if not seen.replayed or seen.failure:
         return None
-    if seen.sink == "file" and "skips" in seen.reason:
+    if seen.sink == "file" and isinstance(seen.cause, BatchAgain) and seen.cause.skipped:
         return 0
     paths = [path for each in seen.ranges for path in each.paths]
     if paths and not any("gone" in path for path in paths):

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from forecast_bases import Base, Place, bases
-from forecast_cases import Case
+from forecast_case import Case
 from forecast_spark import Outcome, run, start_waiting, write_input
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from forecast_cases import Case, cases
+from forecast_case import Case
+from forecast_cases import cases
 from forecast_judge import Row, compare
 from forecast_lab import Laboratory
 from forecast_spark import open_session

@@ -1,4 +1,4 @@
-"""Real checkpoints as data: recorded ones (text files whole, others by size), and packed whole ones."""
+"""Checkpoints as data: recorded ones (text files whole, others by size), packed whole ones, one by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import zipfile
 from pathlib import Path
 
-from streamgauge.checkpoint.store import MemoryStore
+from streamgauge.checkpoint.reader.checkpoint import Checkpoint, read_checkpoint
+from streamgauge.checkpoint.reader.store import MemoryStore
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
 RECORDED = sorted(str(path.relative_to(DATA).with_suffix("")) for path in DATA.glob("*/*.json"))
@@ -33,3 +34,14 @@ def unpack(name: str, folder: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     return folder
+
+
+def kafka_checkpoint(commits: int = 3, root: str = "s3://lake/orders") -> Checkpoint:
+    """A stateless Kafka query by hand, four batches planned."""
+    files: dict[str, bytes | str] = {"metadata": '{"id":"a"}'}
+    for batch in range(4):
+        end = json.dumps({"orders": {"0": batch * 10}})
+        files[f"offsets/{batch}"] = f'v1\n{{"batchWatermarkMs":0,"conf":{{}}}}\n{end}'
+    for batch in range(commits + 1):
+        files[f"commits/{batch}"] = "v1\n{}"
+    return read_checkpoint(MemoryStore(files, root=root))

@@ -1,0 +1,1 @@
+"""Faults of checkpoints (lint) and what moved between two of them (diff)."""

@@ -1,0 +1,1 @@
+"""What Spark will do on a restart: where it starts, what stops it, the verdict and its causes."""
