@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import enum
 
+from streamgauge.errors import StreamgaugeError
+
 
 class Flaw(enum.Enum):
     """How a file is wrong, as Spark's readers tell it apart."""
@@ -25,7 +27,7 @@ class Flaw(enum.Enum):
     REFUSED = "was not opened"
 
 
-class CheckpointError(Exception):
+class CheckpointError(StreamgaugeError):
     """Root of everything this package raises on purpose.
 
     `what` says what is wrong, `place` where (a file or a root), None when that is clear.
