@@ -86,3 +86,11 @@ def test_evidence_of_a_dead_query_says_what_is_missing(checkpoint):
     assert "the endpoint does not know this query" in other.missing
     assert build_evidence(metrics=METRICS % "x").query == "orders"
     assert "a query" in render_evidence(build_evidence())
+
+
+def test_series_of_runs_are_in_the_table():
+    """What the evidence calls a query's runs are series that the agent has."""
+    from streamgauge.checkpoint.evidence.bundle import _RUN_SERIES
+    from streamgauge.exporters.metrics.table import METRICS
+
+    assert {each.full_name for each in METRICS.values()} >= _RUN_SERIES
