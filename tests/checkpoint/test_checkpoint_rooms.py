@@ -27,7 +27,12 @@ ROOMS = (
     "commands",
     "__main__",
 )
-ALLOWED = ("streamgauge.checkpoint", "streamgauge.model", "streamgauge.masking")
+ALLOWED = (
+    "streamgauge.checkpoint",
+    "streamgauge.model",
+    "streamgauge.masking",
+    "streamgauge.errors",
+)
 # Attributes that hold sentences of ours.
 PROSE = {
     "advice",
