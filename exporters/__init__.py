@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from streamgauge.model.events import Event, Idle, Progress, Started, Terminated
 from streamgauge.model.query import Query
 from streamgauge.model.update import Update
@@ -24,12 +26,14 @@ class Exporter:
         if update.forgotten:
             self.forget(update.query)
             return
-        if isinstance(update.cause, Started | Progress | Idle | Terminated):
-            self.handle(update.cause, update.query)
-        else:
-            self.observe(update.query)
-        if update.changes_state:
-            self.change(update.query, update.previous, update.verdict)
+        try:
+            if isinstance(update.cause, Started | Progress | Idle | Terminated):
+                self.handle(update.cause, update.query)
+            else:
+                self.observe(update.query)
+        finally:  # a new verdict is told once, whatever became of the event
+            if update.changes_state:
+                self.change(update.query, update.previous, update.verdict)
 
     def handle(self, event: Event, query: Query) -> None:
         """Tell of an event; `query` is what is known with this event taken in."""
@@ -45,3 +49,19 @@ class Exporter:
 
     def close(self) -> None:
         """Send what is left, within a second or so; nothing comes after this."""
+
+
+class _Adapted(Exporter):
+    """An exporter of the user's that has the methods but not the base class."""
+
+    def __init__(self, exporter: Any) -> None:
+        self.name = getattr(exporter, "name", type(exporter).__name__)
+        for method in ("handle", "observe", "change", "forget", "close"):
+            if hasattr(exporter, method):
+                setattr(self, method, getattr(exporter, method))
+
+
+def adapt(exporter: Any) -> Exporter:
+    """An exporter as the worker calls it; one without `export` gets its updates by the other methods."""
+    ready: Exporter = exporter if hasattr(exporter, "export") else _Adapted(exporter)
+    return ready

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from streamgauge.masking import mask, mask_all
 from streamgauge.model.application import Application
 from streamgauge.model.events import Progress, Started, Terminated
-from streamgauge.model.observations import Gone
+from streamgauge.model.observations import Gone, QueryStatus
 from streamgauge.model.query import End, Query
 from streamgauge.model.update import Update
 
@@ -111,7 +111,7 @@ class LogExporter(Exporter):
             nothing = query.did_nothing_new and query.run_id == cause.run_id
             more = {"processed": "nothing new"} if nothing else {}
             _log_end(self._bind(update, cause.run_id), cause, **more)
-        elif isinstance(cause, Gone) and query.end is not None:
+        elif isinstance(cause, Gone | QueryStatus) and query.end is not None:
             _log_lost(self._bind(update, cause.run_id), query.end)
 
     def _log_verdict(self, update: Update) -> None:
@@ -143,7 +143,7 @@ class LogExporter(Exporter):
         trace = update.trace if _run_of(update) == run_id else None
         ids = {"trace_id": trace.trace_id, "span_id": trace.span_id} if trace else {}
         return self._logger.bind(
-            app=self._application().name, query=update.query.label, run_id=run_id, **ids
+            app=self._application().known_name, query=update.query.label, run_id=run_id, **ids
         )
 
 

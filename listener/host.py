@@ -20,6 +20,10 @@ class Host(Protocol):
     """The agent, as a listener sees it. Safe on any thread; nothing raises."""
 
     @property
+    def kind(self) -> SparkKind:
+        """The kind of Spark that it was made for."""
+
+    @property
     def inbox(self) -> Inbox:
         """Where events go."""
 

@@ -49,6 +49,12 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
         if self._agent:
             self._agent.registrations.add_bus(bus)
 
+    def _make_room(self, kind: SparkKind) -> None:
+        """On each add: an agent that has ended, or is of another kind of Spark, is not used again."""
+        self._connect = kind is SparkKind.CONNECT
+        if self._agent is not None and (self._agent.closed or self._agent.kind is not kind):
+            self._agent = self._java = None
+
     def _start(self, kind: SparkKind) -> Host | None:
         if self._agent is None and not self.disabled:
             self._agent = self._join(kind)
@@ -60,8 +66,8 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
     def _jlistener(self) -> Any:
         """The Java object that goes on Spark's bus; classic PySpark asks on add and on remove."""
         removal = _is_for_removal()
-        if self.closed and not removal:
-            self._agent = self._java = None  # added again: a new agent
+        if not removal:
+            self._make_room(SparkKind.CLASSIC)
         if self._java is None:
             self._java = self._wrap()
         if self._agent is not None and not self.closed:
@@ -106,13 +112,11 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
         from .connect import patches  # noqa: PLC0415 - a classic driver needs none
 
         self.spark = session
-        if self.closed:
-            self._agent = None  # added again: a new agent
+        self._make_room(SparkKind.CONNECT)
         agent = self._start(SparkKind.CONNECT)
         if agent is None:
             _stay_off(session)
             return
-        self._connect = True
         patches.use_daemon_threads()
         agent.follow(session, self, everywhere=self._everywhere)
 

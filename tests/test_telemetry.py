@@ -12,7 +12,9 @@ from streamgauge import Config, ConfigError, TelemetryListener
 from streamgauge.exporters import Exporter
 from streamgauge.exporters.metrics.pushgateway import PushgatewayExporter
 from streamgauge.listener.classic.bridge import Bridge
+from streamgauge.listener.connect import patches
 from streamgauge.listener.driver import ApplicationInfo
+from streamgauge.listener.host import SparkKind
 from streamgauge.listener.inbox import OBSERVATION, Inbox, Item
 from streamgauge.model.observations import ApplicationStatus
 
@@ -406,3 +408,71 @@ def test_dead_collector_does_not_starve_the_last_push(agent, tmp_path, monkeypat
     monkeypatch.setattr(mine.traces, "close", lambda: closed.append("traces"))
     mine.close()
     assert closed == ["pushgateway", "users", "traces"]
+
+
+class ConnectSession:
+    """A Connect session, as far as a listener is added to it."""
+
+    is_stopped = False
+
+    def __init__(self):
+        self.streams = SimpleNamespace(active=[], _sqlb=None)
+
+    def stop(self):
+        pass
+
+
+def test_listener_that_moves_to_connect_gets_an_agent_of_that_kind(monkeypatch):
+    """A notebook stops its classic session and connects to a server with the same listener."""
+    monkeypatch.setattr(patches, "notify_of_new_sessions", lambda _: None)
+    listener = TelemetryListener(**QUIET)
+    addListener(listener)
+    classic = listener._agent
+    listener._set_spark_session(ConnectSession())
+    assert classic.closed
+    assert listener._agent.kind is SparkKind.CONNECT
+    assert type(listener._agent.driver).__name__ == "ConnectDriver"
+    addListener(listener)
+    assert listener._agent.kind is SparkKind.CLASSIC
+
+
+class Unrelated:
+    """An exporter of the user's without our base class."""
+
+    name = "unrelated"
+
+    def __init__(self):
+        self.told = []
+
+    def handle(self, event, query):
+        self.told.append(type(event).__name__)
+
+    def change(self, query, before, after):
+        self.told.append(after.state)
+
+
+def test_exporter_without_our_base_class_is_told_by_the_methods_it_has(agent):
+    """As before there were updates."""
+    mine = Unrelated()
+    watched = agent(exporters=[mine])
+    life = Life()
+    feed(watched, life.started(), life.terminated("E: x"))
+    assert mine.told == ["Started", "starting", "Terminated", "failed"]
+    assert _errors(watched) == {}
+
+
+class Raising(Unrelated):
+    """One whose `handle` fails."""
+
+    def handle(self, event, query):
+        raise ValueError("no")
+
+
+def test_new_verdict_reaches_an_exporter_that_failed_on_the_event(agent):
+    """It is told once; whatever became of the event must not swallow it."""
+    mine = Raising()
+    watched = agent(exporters=[mine])
+    life = Life()
+    feed(watched, life.started(), life.terminated("E: x"))
+    assert mine.told == ["starting", "failed"]
+    assert _errors(watched) == {"unrelated": 2}

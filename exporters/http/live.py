@@ -86,7 +86,7 @@ class LiveExporter(Exporter):
         shown = sorted(self._shown.values(), key=lambda s: s.query.label)
         return msgspec.json.encode(
             {
-                "app": application.name,
+                "app": application.known_name,
                 "now": now,
                 "phases": ENGINE_ORDER,
                 "queries": [self._render_query(s, now, application.ui_url) for s in shown],

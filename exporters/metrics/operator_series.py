@@ -9,14 +9,18 @@ from streamgauge.model.events import Operator
 from .providers import CUMULATIVE, NEVER_MEASURED, PROVIDER_METRICS
 
 
-def gauges_of_operator(
-    operator: Operator, batch_id: int
-) -> Iterator[tuple[str, float | None, tuple[str, ...]]]:
-    """Name, value and labels after the operator's; None: unknown."""
-    yield "state_rows", operator.rows, ()
-    yield "state_memory_bytes", operator.memory, ()
-    yield "state_store_instances", operator.instances, ()
-    yield "state_snapshot_lag_versions", _snapshot_lag(operator, batch_id), ()
+def gauges_of_operator(operator: Operator, batch_id: int) -> Iterator[tuple[str, float | None]]:
+    """Name and value; None: unknown."""
+    yield "state_rows", operator.rows
+    yield "state_memory_bytes", operator.memory
+    yield "state_store_instances", operator.instances
+    yield "state_snapshot_lag_versions", _snapshot_lag(operator, batch_id)
+
+
+def provider_gauges_of_operator(
+    operator: Operator,
+) -> Iterator[tuple[str, float, tuple[str, ...]]]:
+    """Name, value and labels after the operator's, of the state store provider's own figures."""
     for spark_name, value in operator.custom.items():
         metric = PROVIDER_METRICS.get(spark_name)
         if metric is None and spark_name not in NEVER_MEASURED:

@@ -15,7 +15,12 @@ from streamgauge.model.verdict import STATES, Verdict
 from .budget import Budget
 from .histogram import BATCH_SECONDS, Histogram
 from .live_series import AFTER_END, live_of_query
-from .operator_series import counters_of_operator, gauges_of_operator, totals_of_operator
+from .operator_series import (
+    counters_of_operator,
+    gauges_of_operator,
+    provider_gauges_of_operator,
+    totals_of_operator,
+)
 from .series_key import Key
 from .source_series import LIVE, counters_of, gauges_of, live_of
 from .standing_series import standing_of
@@ -120,19 +125,24 @@ class Page:
     def progress(self, batch: Progress, exemplar: Exemplar | None = None) -> None:
         """A batch was committed."""
         self._gauges = {k: v for k, v in self._gauges.items() if _outlives(k[0], batch)}
-        self._add_batch(batch, exemplar)
+        self._add_rows(batch)
         self._set_batch(batch)
+        self._add_times(batch, exemplar)
         for operator in batch.operators:
             self._write_operator(operator, batch.batch_id)
         for name, fields in batch.observed.items():
             for field, value in fields.items():
                 self.set(_OBSERVED, value, name, field)
 
-    def _add_batch(self, batch: Progress, exemplar: Exemplar | None) -> None:
+    # At the series limit the first to come are shown: what matters most is written first.
+
+    def _add_rows(self, batch: Progress) -> None:
         self.add("batches_total", 1, "true" if batch.has_data else "false")
         self.add("batches_replayed_total", int(batch.replayed))
         self.add("input_rows_total", batch.input_rows)
         self.add("output_rows_total", batch.sink.rows)
+
+    def _add_times(self, batch: Progress, exemplar: Exemplar | None) -> None:
         if batch.has_data and batch.seconds is not None:
             self._durations.observe(batch.seconds, exemplar)
         for phase, seconds in batch.phases.items():
@@ -150,12 +160,14 @@ class Page:
 
     def _write_operator(self, operator: Operator, batch_id: int) -> None:
         label = operator.label
-        for name, value, labels in gauges_of_operator(operator, batch_id):
-            self.set(name, value, label, *labels)
+        for name, value in gauges_of_operator(operator, batch_id):
+            self.set(name, value, label)
         for name, by in counters_of_operator(operator):
             self.add(name, by, label)
         for name, total in totals_of_operator(operator):
             self.pass_on(name, total, label)
+        for name, value, labels in provider_gauges_of_operator(operator):
+            self.set(name, value, label, *labels)
 
     def _measure(self, lags: Mapping[str, SourceLag]) -> None:
         """Write how far behind each source is; nothing to do unless something changed."""

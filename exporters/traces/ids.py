@@ -31,11 +31,6 @@ def span_id(run_id: str, batch_id: int | str, part: str) -> int:
     return int.from_bytes(sha256(f"{run_id}|{batch_id}|{part}".encode()).digest()[:8], "big")
 
 
-def ids_of_batch(run_id: str, batch_id: int) -> Ids:
-    """Ids of a batch's root span."""
-    return to_hex(trace_id(run_id, batch_id), span_id(run_id, batch_id, BATCH))
-
-
 def to_hex(trace: int, span: int) -> Ids:
     """Write ids as OpenTelemetry does."""
     return Ids(f"{trace:032x}", f"{span:016x}")

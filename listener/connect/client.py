@@ -73,6 +73,21 @@ class Client:
         self._leaving = BackgroundCall("leave")
         self._app: tuple[str | None, str | None] | None = None
 
+    # ---- what the application does with its session (any thread) -----------------------------
+
+    def rejoin(self, listener: Any) -> None:
+        """Our listener was added to the session again."""
+        self.left = self.parting = False
+        self.subscription.renew(listener)
+
+    def part(self) -> None:
+        """The application is about to stop it."""
+        self.parting = True
+
+    def note_stopped(self) -> None:
+        """The application has stopped it."""
+        self.left = True
+
     # ---- asking ----------------------------------------------------------------------------
 
     def ask(self, seconds: float) -> None:

@@ -70,8 +70,7 @@ class ConnectDriver:
         patches.notify_of_new_sessions(self._note)
         known = next((c for c in self._clients if c.session is stoppable), None)
         if known is not None:
-            known.left = known.subscription.removed = known.parting = False
-            known.subscription.listener = listener
+            known.rejoin(listener)
             return _info(known.answer)
         client = self._make_client(stoppable, listener)
         self._clients = [*self._clients[-_MOST_SESSIONS:], client]
@@ -82,18 +81,19 @@ class ConnectDriver:
     def part(self, stoppable: Any) -> None:
         """The application is about to stop a session: the next `drain` is for that one."""
         for client in self._clients:
-            client.parting = client.parting or client.session is stoppable
+            if client.session is stoppable:
+                client.part()
 
     def leave(self, stoppable: Any) -> bool:
         """The application has stopped a session by itself; whether there is another."""
         for client in self._clients:
             if client.session is stoppable:
-                client.left = True
+                client.note_stopped()
         return any(not client.left for client in self._clients)
 
     def close(self) -> None:
         """At the agent's end: note no more sessions."""
-        patches.notify_of_new_sessions(None)
+        patches.stop_notifying(self._note)
 
     def skip_farewells(self) -> None:
         """Have the client not wait at exit for servers that don't answer."""
@@ -259,9 +259,8 @@ class ConnectDriver:
 
 
 def _info(answer: Answer | None) -> ApplicationInfo:
-    if answer is None:
-        return ApplicationInfo()
-    return ApplicationInfo(name=answer.app_name, app_id=answer.app_id, spark_version=answer.version)
+    """The name alone: a client may have sessions of several servers, and is one application here."""
+    return ApplicationInfo(name=answer.app_name if answer else None)
 
 
 def _is_left_behind(client: Client, newer: Any) -> bool:

@@ -99,11 +99,11 @@ def skip_exit_call(session: Any) -> None:
 _on_new_session: Callable[[Any], None] | None = None
 
 
-def notify_of_new_sessions(notify: Callable[[Any], None] | None) -> None:
+def notify_of_new_sessions(notify: Callable[[Any], None]) -> None:
     """Patch `SparkSession.__init__` to call `notify` with each Connect session, in its thread.
 
     The session is not complete then: `notify` may keep it and nothing else. A later call replaces
-    `notify`; None ends it.
+    `notify`.
     """
     global _on_new_session  # noqa: PLW0603 - one per process, as the agent is
     _on_new_session = notify
@@ -112,6 +112,13 @@ def notify_of_new_sessions(notify: Callable[[Any], None] | None) -> None:
 
         if not hasattr(SparkSession.__init__, _HOOK):
             SparkSession.__init__ = _then_notify(SparkSession.__init__)
+
+
+def stop_notifying(notify: Callable[[Any], None]) -> None:
+    """End it, unless another agent has taken over by now."""
+    global _on_new_session  # noqa: PLW0603
+    if _on_new_session == notify:
+        _on_new_session = None
 
 
 def _then_notify(init: Callable[..., None]) -> Callable[..., None]:

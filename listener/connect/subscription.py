@@ -18,6 +18,10 @@ class Subscription:
         self._session = session
         self._bus = find_listener_bus(session)
 
+    def renew(self, listener: Any) -> None:
+        """The application has added our listener again, maybe another object."""
+        self.listener, self.removed = listener, False
+
     @property
     def known(self) -> bool:
         """Whether the bus is built as we know it; nothing is seen of any other."""

@@ -21,7 +21,7 @@ from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
 
 _TIMEOUT_SECONDS = 10.0
 _RESULT_WAIT_SECONDS = 1.5 * _TIMEOUT_SECONDS  # should the client itself not keep its time
-_QUIET = {
+_QUIET_CLIENT = {
     "log_level": 0,
     "log.connection.close": False,
     "client.id": "streamgauge",
@@ -86,7 +86,7 @@ class KafkaBroker:
             settings["bootstrap.servers"] = bootstrap
         if not settings.get("bootstrap.servers"):
             raise BrokerError("there are no bootstrap servers: name HOST:PORT")
-        self._settings = settings | _QUIET
+        self._settings = settings | _QUIET_CLIENT
         self._last_error = ""  # name of the client's last error
         self._admin = self._make(self._admin_module.AdminClient, error_cb=self._keep_last_error)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 
-from streamgauge.exporters import Exporter
+from streamgauge.exporters import Exporter, adapt
 from streamgauge.exporters.http.live import LiveExporter
 from streamgauge.exporters.logs import LogExporter, make_logger
 from streamgauge.exporters.metrics.collector import PrometheusExporter
@@ -144,7 +144,7 @@ class Agent:
         self._pollers = make_pollers(
             config, self.driver, self.inbox, self._queries, guard.count_error
         )
-        self._exporters: list[Exporter] = [self.prometheus, self.live, logs, *exporters]
+        self._exporters: list[Exporter] = [self.prometheus, self.live, logs, *map(adapt, exporters)]
         self._pushgateway = make_pushgateway(
             config, guard, registry=self.registry, application=self.application
         )

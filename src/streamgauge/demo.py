@@ -27,10 +27,10 @@ from . import demo_table
 if TYPE_CHECKING:
     from .agent import Agent
 
-_HANG_AT = 30.0  # seconds after every query has found its pace
-_HANG_AT_MOST = 240.0
+_HANG_AT_SECONDS = 30.0  # seconds after every query has found its pace
+_HANG_AT_MOST_SECONDS = 240.0
 _STALLED_FOR = 10.0  # how long a reader may look at it
-_FAIL_EVERY = 25.0
+_FAIL_EVERY_SECONDS = 25.0
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -165,14 +165,14 @@ class Cast:
             warm = [by_name.get(name) for name in ("clicks", "sessions", "payments")]
             self._warm_at = now if all(query and query.has_batch for query in warm) else None
         elif self._hung_at is None:
-            if now - self._warm_at >= _HANG_AT:
+            if now - self._warm_at >= _HANG_AT_SECONDS:
                 self._hung_at = now
                 self._fine.clear()
         else:
             stalled = judge(clicks, time.time()).state == "stalled"
             self._stalled_at = (self._stalled_at or now) if stalled else None
             seen = self._stalled_at is not None and now - self._stalled_at > _STALLED_FOR
-            if seen or now - self._hung_at > _HANG_AT_MOST:
+            if seen or now - self._hung_at > _HANG_AT_MOST_SECONDS:
                 self._well_at = now
                 self._fine.set()
 
@@ -181,7 +181,7 @@ class Cast:
         if self._warm_at is None:
             return "the queries find their pace"
         if self._hung_at is None:
-            left = max(0.0, self._warm_at + _HANG_AT - now)
+            left = max(0.0, self._warm_at + _HANG_AT_SECONDS - now)
             return f"in {left:.0f} s the sink of clicks will hang"
         if self._well_at is None:
             return "the sink of clicks hangs: no event is sent, and still it is seen"
@@ -201,11 +201,11 @@ class Cast:
 
     def _write_clicks(self, frame: Any, _: int) -> None:
         frame.count()
-        self._fine.wait(_HANG_AT_MOST)
+        self._fine.wait(_HANG_AT_MOST_SECONDS)
 
     def _write_payments(self, frame: Any, _: int) -> None:
         frame.count()
-        if time.monotonic() - self._last_failure > _FAIL_EVERY:
+        if time.monotonic() - self._last_failure > _FAIL_EVERY_SECONDS:
             self._last_failure = time.monotonic()
             raise ConnectionError("the bank does not answer (password=hunter2)")
 

@@ -39,8 +39,9 @@ class WorkerMonitor:
 
     def check(self) -> None:
         """Count, and tell of every live query, once, that the worker is stuck."""
-        stuck = self._clock() - self._heartbeat() > BLIND_SECONDS
-        if stuck and not self._stuck:
+        was_stuck = self._stuck
+        self._stuck = self._clock() - self._heartbeat() > BLIND_SECONDS
+        if self._stuck and not was_stuck:
             why = f"nothing was handled for over {BLIND_SECONDS:.0f} s; an exporter does not come back"
             self._guard.count_error("worker", TimeoutError(why))
             # A thread of its own: the log may be what the worker waits for.
@@ -50,7 +51,6 @@ class WorkerMonitor:
                 name="streamgauge-blind",
                 daemon=True,
             ).start()
-        self._stuck = stuck
 
     def _tell(self) -> None:
         now, seen_at = self._clock(), self._heartbeat()

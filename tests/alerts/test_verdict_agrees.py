@@ -21,7 +21,7 @@ from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import QueryStatus, RunDetails, Tasks
 from streamgauge.model.stats import Stats
 from streamgauge.model.update import Update
-from streamgauge.model.verdict import RESTART_WINDOW, RESTARTS, judge
+from streamgauge.model.verdict import RESTART_WINDOW_SECONDS, RESTARTS, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -272,7 +272,7 @@ def test_alert_follows_the_verdict(trouble, verdict, alert, hold, tmp_path):
 def test_verdict_and_rules_count_restarts_alike():
     """A loop is the same number of starts in the same time."""
     assert Settings().value("restart_count") == RESTARTS
-    assert Settings().value("restart_window") == RESTART_WINDOW
+    assert Settings().value("restart_window") == RESTART_WINDOW_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from cluster_story import BROKEN, HELD_DRIVER, HELD_WORKER, JOB, LATE, Job, play
 from collectors import jaeger
 from stage import ROOT
 from standalone import standalone
+from theatre import ids_of_batch
 
 from streamgauge.exporters.traces import ids as span_ids
 
@@ -290,7 +291,7 @@ def test_first_life_is_in_the_trace_store(story):
         assert root["tags"][f"{P}rows.input"] == len(played.job.truth.input_ids(batch))
         assert "error" not in root["tags"]
         assert not root["logs"]
-    assert not store.trace(span_ids.ids_of_batch(run_id, HELD_DRIVER).trace_id)
+    assert not store.trace(ids_of_batch(run_id, HELD_DRIVER).trace_id)
 
 
 def test_recovery_of_the_killed_driver_is_in_the_trace_store(story):
@@ -343,6 +344,6 @@ def _start(store, run_id):
 
 def _batch(store, run_id, batch):
     """The root of a batch's trace."""
-    spans = store.trace(span_ids.ids_of_batch(run_id, batch).trace_id)
+    spans = store.trace(ids_of_batch(run_id, batch).trace_id)
     (root,) = [span for span in spans if span["operationName"] == "batch orders"]
     return root

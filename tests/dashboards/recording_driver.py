@@ -31,7 +31,9 @@ from streamgauge.model import verdict
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-RESTART_WINDOW = 180.0  # seconds: a start takes as long as it takes, however fast the rules run
+RESTART_WINDOW_SECONDS = (
+    180.0  # seconds: a start takes as long as it takes, however fast the rules run
+)
 
 
 def make_session(folder: Path, app: str) -> SparkSession:
@@ -219,7 +221,7 @@ def main(folder: Path, port: str, app: str, scale: float, *query: str) -> None:
     """Run until killed."""
     hurry(scale)
     # Half a second is no blindness where twenty queries share two cores.
-    verdict.BLIND_SECONDS, verdict.RESTART_WINDOW = 5.0, RESTART_WINDOW
+    verdict.BLIND_SECONDS, verdict.RESTART_WINDOW_SECONDS = 5.0, RESTART_WINDOW_SECONDS
     spark = make_session(folder, app)
     spark.sparkContext.setLogLevel("ERROR")
     settings = json.loads((folder / "settings.json").read_text())

@@ -79,7 +79,7 @@ def test_application_is_asked_with_each_request():
     fleet, life = Fleet(), Life()
     live.export(update_of(apply_to(fleet, decode(life.started()), NOW)))
     data = json.loads(live.render())
-    assert (data["app"], data["queries"][0]["ui"]) == ("unknown", None)
+    assert (data["app"], data["queries"][0]["ui"]) == ("", None)
     current.observe("shop", None, "http://driver:4040")
     data = json.loads(live.render())
     ui = f"http://driver:4040/StreamingQuery/statistics/?id={life.run_id}"

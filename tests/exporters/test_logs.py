@@ -9,9 +9,9 @@ import time
 import msgspec
 import structlog
 from stage import Life, apply_to, feed
+from theatre import ids_of_batch
 
 from streamgauge.exporters.logs import LogExporter, make_logger
-from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.listener.inbox import OBSERVATION, Item
 from streamgauge.model.application import Application
 from streamgauge.model.decoder import decode
@@ -196,7 +196,7 @@ def test_run_that_failed_without_a_word_is_logged_as_failed(agent, tmp_path):
     assert (failed["event"], failed["level"]) == ("query failed", "error")
     assert (failed["error_class"], failed["error"]) == ("BAD", "a.BadError: boom")
     assert failed["why"] == "its end was not told"
-    ids = span_ids.ids_of_batch(life.run_id, 1)
+    ids = ids_of_batch(life.run_id, 1)
     assert (failed["trace_id"], failed["span_id"]) == ids
     assert (verdict["state"], verdict["trace_id"]) == ("failed", ids.trace_id)
 

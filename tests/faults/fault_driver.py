@@ -267,7 +267,7 @@ class Stage:
 def hurry(scale: float) -> None:
     """Scale the agent's own durations as the rules' are."""
     for module, names in (
-        (verdict, ("BLIND_SECONDS", "RESTART_WINDOW", "TREND_SECONDS", "_QUIET")),
+        (verdict, ("BLIND_SECONDS", "RESTART_WINDOW_SECONDS", "TREND_SECONDS", "_QUIET_SECONDS")),
         (agent_driver, ("_TASKS_AFTER_SECONDS",)),
         (transitions, ("_MOMENT_GAP_SECONDS",)),
     ):

@@ -35,7 +35,7 @@ def test_text_is_no_number():
 def test_verdict_reads_the_rules_parameters():
     """A restart loop is defined once."""
     assert default_number("restart_count") == verdict.RESTARTS == 3
-    assert default_number("restart_window") == verdict.RESTART_WINDOW == 1800
+    assert default_number("restart_window") == verdict.RESTART_WINDOW_SECONDS == 1800
 
 
 def test_error_of_the_rules_is_one_of_the_package():

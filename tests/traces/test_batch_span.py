@@ -7,7 +7,7 @@ import pytest
 import structlog
 from opentelemetry import trace
 from stage import Life, QuietDriver, feed
-from theatre import users_provider
+from theatre import ids_of_batch, users_provider
 
 from streamgauge import batch_span
 from streamgauge.agent import Agent
@@ -53,7 +53,7 @@ def test_users_spans_are_children_of_the_batch(users, tmp_path):
     feed(agent, life.progress())
     agent.close()
     (span,) = memory.get_finished_spans()
-    ids = span_ids.ids_of_batch(life.run_id, 0)
+    ids = ids_of_batch(life.run_id, 0)
     assert span_ids.to_hex(span.parent.trace_id, span.parent.span_id) == ids
     assert ids.span_id in (tmp_path / "t.jsonl").read_text()
 
@@ -70,7 +70,7 @@ def test_users_log_lines_name_the_batch(tmp_path):
         log.info("inside")
     log.info("outside")
     inside, outside = (json.loads(line) for line in out.getvalue().splitlines())
-    assert (inside["trace_id"], inside["span_id"]) == span_ids.ids_of_batch(life.run_id, 0)
+    assert (inside["trace_id"], inside["span_id"]) == ids_of_batch(life.run_id, 0)
     assert "trace_id" not in outside
     assert trace.get_current_span() is trace.INVALID_SPAN
 
@@ -102,7 +102,7 @@ def test_unsampled_batch_has_unsampled_children(users, tmp_path, monkeypatch):
     agent.close()
     written = (tmp_path / "t.jsonl").read_text()
     below = {f"{span.parent.span_id:016x}" for span in memory.get_finished_spans()}
-    roots = {span_ids.ids_of_batch(life.run_id, number).span_id for number in range(20)}
+    roots = {ids_of_batch(life.run_id, number).span_id for number in range(20)}
     assert 0 < len(below) < 20
     assert below == {root for root in roots if f'"spanId":"{root}"' in written}
 

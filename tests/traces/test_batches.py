@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 from stage import EVENTS, recorded
-from theatre import T0, Stage
+from theatre import T0, Stage, ids_of_batch
 
 from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.exporters.traces.attributes import MOST_OFFSET_CHARACTERS, TABLE
@@ -226,7 +226,7 @@ def test_ids_are_those_of_the_contract():
 def test_ids_by_hand():
     """The hash of the contract, computed elsewhere with sha256sum."""
     run = "f87dfefb-55c2-4b1a-9b43-b59c5b5a3ff1"
-    assert span_ids.ids_of_batch(run, 7) == (
+    assert ids_of_batch(run, 7) == (
         "b2fac996ec041905fabb260f8251ef4f",
         "6ea51a83d6a71432",
     )

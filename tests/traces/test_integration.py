@@ -6,6 +6,7 @@ import pytest
 from collectors import jaeger
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_spark import batches_of, run_job
+from theatre import ids_of_batch
 
 from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.model.decoder import decode
@@ -36,7 +37,7 @@ def test_every_batch_is_there_with_its_phases_in_order(seen):
     assert len(batches) >= 3
     for run_id, progress in batches:
         event = decode(json.dumps(progress))
-        spans = store.trace(span_ids.ids_of_batch(run_id, event.batch_id).trace_id)
+        spans = store.trace(ids_of_batch(run_id, event.batch_id).trace_id)
         (root,) = [span for span in spans if span["operationName"] == "batch orders"]
         assert root["duration"] == progress["durationMs"]["triggerExecution"] * 1000
         assert root["startTime"] == round(event.at * 1000) * 1000
@@ -58,7 +59,7 @@ def test_every_batch_is_there_with_its_phases_in_order(seen):
 def test_failed_batch_is_an_error(seen):
     """With its type and the exception event."""
     store, job = seen
-    ids = span_ids.ids_of_batch(job["runs"][0]["run_id"], 1)
+    ids = ids_of_batch(job["runs"][0]["run_id"], 1)
     (root,) = store.trace(ids.trace_id)
     assert root["tags"]["error"] is True
     assert root["tags"]["otel.status_code"] == "ERROR"
@@ -78,9 +79,9 @@ def test_recovery_is_there_with_the_replayed_batch(seen):
     assert start["tags"][f"{P}start.replayed"] is True
     assert start["tags"][f"{P}start.batch.id"] == 1
     assert start["tags"][f"{P}start.last_outcome"] == "failed"
-    failed = span_ids.ids_of_batch(job["runs"][0]["run_id"], 1)
+    failed = ids_of_batch(job["runs"][0]["run_id"], 1)
     assert failed.span_id in {reference["spanID"] for reference in start["references"]}
-    spans = store.trace(span_ids.ids_of_batch(run_id, 1).trace_id)
+    spans = store.trace(ids_of_batch(run_id, 1).trace_id)
     (root,) = [span for span in spans if span["operationName"] == "batch orders"]
     assert root["tags"][f"{P}batch.replayed"] is True
     assert start["spanID"] in {reference["spanID"] for reference in root["references"]}

@@ -2,9 +2,8 @@
 
 import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from theatre import Stage
+from theatre import Stage, ids_of_batch
 
-from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.exporters.traces.sampling import KeepSampler
 
 REPLAY = {"addBatch": 400, "getBatch": 1, "queryPlanning": 3, "commitOffsets": 2}
@@ -73,11 +72,11 @@ def test_exemplars_point_only_to_what_was_sampled():
     stage.start()
     stage.batch()
     assert stage.sampled is None
-    assert stage.ids == span_ids.ids_of_batch(stage.life.run_id, 0)
+    assert stage.ids == ids_of_batch(stage.life.run_id, 0)
     stage.batch(seconds=10.0)
-    assert stage.sampled == stage.ids == span_ids.ids_of_batch(stage.life.run_id, 1)
+    assert stage.sampled == stage.ids == ids_of_batch(stage.life.run_id, 1)
     stage.idle()
-    assert (stage.sampled, stage.ids) == (None, span_ids.ids_of_batch(stage.life.run_id, 1))
+    assert (stage.sampled, stage.ids) == (None, ids_of_batch(stage.life.run_id, 1))
     stage.tracer.close()
 
 

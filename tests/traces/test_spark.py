@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from theatre import ids_of_batch
 
 from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.model.decoder import decode
@@ -68,7 +69,7 @@ def test_every_batch_is_a_trace_with_sparks_own_durations(told):
     batches = batches_of(job)
     assert [progress["batchId"] for _, progress in batches][:3] == [0, 1, 2]
     for run_id, progress in batches:
-        trace, span_id = span_ids.ids_of_batch(run_id, progress["batchId"])
+        trace, span_id = ids_of_batch(run_id, progress["batchId"])
         root = spans[trace, "batch orders"]
         event = decode(json.dumps(progress))
         assert root["spanId"] == span_id
@@ -87,7 +88,7 @@ def test_every_batch_is_a_trace_with_sparks_own_durations(told):
 def test_failure_is_on_the_batch_that_failed(told):
     """Batch 1 of the first run, found in Spark's own offset log; masked."""
     job, spans = told
-    trace, _ = span_ids.ids_of_batch(job["runs"][0]["run_id"], 1)
+    trace, _ = ids_of_batch(job["runs"][0]["run_id"], 1)
     root = spans[trace, "batch orders"]
     assert root["status"]["code"] == 2
     assert root["status"]["message"] == "ValueError: the warehouse said no, password=***"
@@ -108,7 +109,7 @@ def test_recovery_is_a_story(told):
     assert said[f"{P}start.last_outcome"] == "failed"
     assert said[f"{P}start.batch.id"] == "1"
     assert said[f"{P}start.replayed"] is True
-    trace, _ = span_ids.ids_of_batch(second, 1)
+    trace, _ = ids_of_batch(second, 1)
     assert spans[trace, "batch orders"]["said"][f"{P}batch.replayed"] is True
     earlier = spans[f"{span_ids.trace_id(first, 'start'):032x}", "start orders"]["said"]
     assert earlier[f"{P}start.kind"] == "first"
@@ -123,7 +124,7 @@ def test_users_spans_are_below_their_batches(told):
     ended = [progress["batchId"] for _, progress in batches_of(job)]
     expected = [(runs[0], 0), (runs[0], 1), *((runs[1], number) for number in ended[1:])]
     parents = [(span["batch"], span["parent"]) for span in job["user_spans"]]
-    assert parents == [(n, span_ids.ids_of_batch(run, n).span_id) for run, n in expected]
+    assert parents == [(n, ids_of_batch(run, n).span_id) for run, n in expected]
     assert job["provider_is_users"] is False
 
 

@@ -4,6 +4,7 @@ import structlog
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from stage import Life, feed
+from theatre import ids_of_batch
 
 from streamgauge.exporters.traces import ids as span_ids
 
@@ -25,7 +26,7 @@ def test_exemplar_names_the_trace_of_its_batch(agent, tmp_path):
     life = Life()
     feed(made, life.started(), life.progress())
     (exemplar,) = _exemplars(made)
-    ids = span_ids.ids_of_batch(life.run_id, 0)
+    ids = ids_of_batch(life.run_id, 0)
     assert exemplar.labels == {"trace_id": ids.trace_id, "span_id": ids.span_id}
     assert exemplar.value == 0.5
     assert float(exemplar.timestamp) == 1_794_787_201.5
@@ -66,6 +67,6 @@ def test_log_lines_carry_the_ids(agent, tmp_path):
     }
     assert told == {
         "query started": started,
-        "batch": span_ids.ids_of_batch(run, 0),
-        "query failed": span_ids.ids_of_batch(run, 1),
+        "batch": ids_of_batch(run, 0),
+        "query failed": ids_of_batch(run, 1),
     }

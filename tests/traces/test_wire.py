@@ -6,8 +6,8 @@ import urllib.request
 import pytest
 from collectors import rotel
 from stage import Life, feed, wait_for
+from theatre import ids_of_batch
 
-from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.exporters.traces.otlp_file import OtlpFileExporter
 
 BOOM = "org.apache.spark.SparkException: Job aborted\n\tat a.b.C"
@@ -37,7 +37,7 @@ def test_real_collector_gets_every_span(agent, monkeypatch, tmp_path, protocol):
     start, batches = behind.named("start orders")[0], behind.named("batch orders")
     assert [batch["attributes"]["spark.streaming.batch.id"] for batch in batches] == [0, 1, 2]
     for number, batch in enumerate(batches):
-        assert (batch["trace_id"], batch["span_id"]) == span_ids.ids_of_batch(life.run_id, number)
+        assert (batch["trace_id"], batch["span_id"]) == ids_of_batch(life.run_id, number)
         assert ("start", start["trace_id"], start["span_id"]) in batch["links"]
     assert ("previous_batch", batches[0]["trace_id"], batches[0]["span_id"]) in batches[1]["links"]
     (phase,) = [s for s in behind.named("add_batch") if s["trace_id"] == batches[0]["trace_id"]]
@@ -87,7 +87,7 @@ def test_lines_of_the_file_are_otlp(agent, tmp_path):
                 assert answer.status == 200
         wait_for(lambda: len(behind.spans) >= 16, what="all spans")
     batches = behind.named("batch orders")
-    assert (batches[0]["trace_id"], batches[0]["span_id"]) == span_ids.ids_of_batch(life.run_id, 0)
+    assert (batches[0]["trace_id"], batches[0]["span_id"]) == ids_of_batch(life.run_id, 0)
     assert batches[0]["attributes"]["spark.streaming.rows.input"] == 10
     assert batches[0]["attributes"]["spark.streaming.batch.has_data"] is True
     assert batches[0]["attributes"]["spark.streaming.batch.duration"] == 0.5

@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from stage import Life, apply_to
 
+from streamgauge.exporters.traces import ids as span_ids
 from streamgauge.exporters.traces.own_pipeline import make_own
 from streamgauge.exporters.traces.tracer import Tracer
 from streamgauge.exporters.traces.users_pipeline import UsersPipeline
@@ -29,6 +30,13 @@ from streamgauge.model.update import Update
 from streamgauge.model.verdict import judge
 
 T0 = 1_794_787_200.0  # 2026-11-16T00:00:00Z
+
+
+def ids_of_batch(run_id, batch_id):
+    """Ids of a batch's root span, as anybody can compute them."""
+    return span_ids.to_hex(
+        span_ids.trace_id(run_id, batch_id), span_ids.span_id(run_id, batch_id, span_ids.BATCH)
+    )
 
 
 def iso(seconds: float) -> str:

@@ -26,6 +26,11 @@ class Application(Struct, frozen=True, kw_only=True):
     code_version: str | None = None  # of the user's code, as the settings say
     env: str | None = None
 
+    @property
+    def known_name(self) -> str:
+        """The name; empty while it is not known."""
+        return "" if self.name == UNKNOWN else self.name
+
 
 class CurrentApplication:
     """Holds the application as it is now. Any thread may read it; changes are made one at a time."""

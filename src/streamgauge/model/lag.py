@@ -20,7 +20,7 @@ from .sources.history import History, begin
 from .sources.marks import Marks, marks_of, project
 from .sources.waiting import Waiting
 
-_CLOSE = 1.0  # two answers of a broker so near each other may come in the wrong order
+_CLOSE_SECONDS = 1.0  # two answers of a broker so near each other may come in the wrong order
 _COMMITS = 6
 _PATIENCE, _PATIENT_GAPS = 30.0, 3  # for how long "nothing waits" is believed without a new look
 
@@ -119,7 +119,7 @@ class SourceLag(Struct, frozen=True, kw_only=True):
         (first_at, first), (last_at, last) = self.commits[0], self.commits[-1]
         pace = (last_at - first_at) / (len(self.commits) - 1)
         arriving = self.history.rate_since(first_at)
-        if pace <= 0 or arriving is None or now - last_at > 3 * pace + _CLOSE:
+        if pace <= 0 or arriving is None or now - last_at > 3 * pace + _CLOSE_SECONDS:
             return None  # the next batch is overdue: that pace is over
         if not self.batch_backlog:
             return 0.0
@@ -142,7 +142,7 @@ def take_batch(old: SourceLag | None, source: Source, batch: Progress, *, fresh:
         old = SourceLag(label=source.label, kind=source.kind)
     asking = batch.phases.get("latest_offset", 0.0)
     at = batch.at + asking
-    if at < old.end_at - _CLOSE:  # the driver's clock was set back
+    if at < old.end_at - _CLOSE_SECONDS:  # the driver's clock was set back
         old = msgspec.structs.replace(old, history=None, commits=())
     same_run = old.run_id == batch.run_id
     commits = old.commits if same_run else ()
@@ -164,7 +164,7 @@ def take_batch(old: SourceLag | None, source: Source, batch: Progress, *, fresh:
         waiting=old.waiting if same_run else None,
     )
     if source.available is not None and (fresh or not same_run):
-        lag = _observe(lag, source.available, at, _CLOSE + asking)
+        lag = _observe(lag, source.available, at, _CLOSE_SECONDS + asking)
     lag = _measure(lag)
     skipped = max(0, old.gone - lag.gone)
     return msgspec.structs.replace(lag, lost_before=old.lost_before + skipped)
@@ -179,7 +179,7 @@ def take_idle(lag: SourceLag, at: float) -> SourceLag:
         or lag.end.frame is not lag.history.frame
     ):
         return lag
-    return _measure(_observe(lag, lag.end, at, _CLOSE))
+    return _measure(_observe(lag, lag.end, at, _CLOSE_SECONDS))
 
 
 def take_look(lag: SourceLag, look: BrokerOffsets) -> SourceLag:
@@ -206,7 +206,7 @@ def take_look(lag: SourceLag, look: BrokerOffsets) -> SourceLag:
     if marks is None:  # the topics are gone
         removed = lag.removed + (len(history.frame.keys) if history else 0)
         return _measure(msgspec.structs.replace(seen, history=None, removed=removed))
-    return _measure(_observe(seen, marks, look.at, _CLOSE))
+    return _measure(_observe(seen, marks, look.at, _CLOSE_SECONDS))
 
 
 def weigh(
@@ -279,7 +279,7 @@ def _measure(lag: SourceLag) -> SourceLag:
     behind = list(map(sub, newest.values, read))
     if min(behind) < 0:
         apart = abs(newest.at - lag.end_at)
-        if apart == 0.0 or apart > _CLOSE:
+        if apart == 0.0 or apart > _CLOSE_SECONDS:
             return unknown  # made anew, or nobody has looked since
         behind = [max(0, rows) for rows in behind]
     gone = lag.gone

@@ -28,11 +28,11 @@ STATES = (
     "blind",
 )
 BLIND_SECONDS = 30.0
-RESTARTS, RESTART_WINDOW = default_number("restart_count"), default_number("restart_window")
+RESTARTS, RESTART_WINDOW_SECONDS = default_number("restart_count"), default_number("restart_window")
 TREND_BATCHES, TREND_SECONDS = 5, 300.0
 _MARGIN = 1.05  # rates wobble; a few percent are no trend
 _CHANCE = 2.4  # so many times what chance makes of values without a trend: one time in a hundred
-_QUIET = 30.0
+_QUIET_SECONDS = 30.0
 
 
 class Verdict(Struct, frozen=True):
@@ -156,12 +156,12 @@ def _uncommitted(query: Query, now: float, budget: float) -> str | None:
 
 
 def _restarting(query: Query, now: float) -> str | None:
-    recent = [start for start in query.starts if now - start <= RESTART_WINDOW]
+    recent = [start for start in query.starts if now - start <= RESTART_WINDOW_SECONDS]
     if len(recent) < RESTARTS:
         return None
     if query.by_itself_over and not (query.last_end and query.last_end.outcome == "failed"):
         return None
-    return f"{len(recent)} starts in {_span(RESTART_WINDOW)}"
+    return f"{len(recent)} starts in {_span(RESTART_WINDOW_SECONDS)}"
 
 
 def _pace(query: Query, now: float) -> Verdict:
@@ -176,7 +176,7 @@ def _pace(query: Query, now: float) -> Verdict:
     if reason := _catching_up(query.moments):
         return Verdict("catching_up", reason)
     last = query.last
-    if last is not None and since is None and now - last.ended_at > _QUIET:
+    if last is not None and since is None and now - last.ended_at > _QUIET_SECONDS:
         return _waiting(query, now)
     if last is not None and _not_advancing(query.moments):
         return Verdict("running", f"batches read nothing while {last.backlog:.0f} rows wait")
@@ -191,7 +191,7 @@ def _is_at_work(query: Query, age: float) -> bool:
     """
     look = query.status
     awake = query.idle_since is not None and look is not None and look.phase == "processing"
-    return awake or age > max(_QUIET, query.batch_limit_seconds)
+    return awake or age > max(_QUIET_SECONDS, query.batch_limit_seconds)
 
 
 def _waiting(query: Query, now: float) -> Verdict:

@@ -27,7 +27,7 @@ _READERS = (
     python.READER,
     *unknown.NAMED,
 )
-_LONGEST = 64 * 1024  # characters of an offset that is worth remembering
+_LONGEST_CHARACTERS = 64 * 1024  # characters of an offset that is worth remembering
 
 
 def find_reader(description: str) -> Reader:
@@ -62,7 +62,9 @@ def read_offset(reader: Reader, text: str | None) -> Offset:
     """An offset of this kind of source; what can't be told is None."""
     if text is None:
         return _NOTHING
-    return _read(reader, text) if len(text) <= _LONGEST else _read.__wrapped__(reader, text)
+    return (
+        _read(reader, text) if len(text) <= _LONGEST_CHARACTERS else _read.__wrapped__(reader, text)
+    )
 
 
 @lru_cache(maxsize=256)

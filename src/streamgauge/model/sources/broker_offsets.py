@@ -1,10 +1,9 @@
-"""What a look at a source itself finds, asked apart from Spark: a frozen record, no client in it.
+"""What a source itself says when it is polled apart from Spark: a frozen record, no client in it.
 
-The seam of the probe: a timer puts one on the inbox (`Item("look", BrokerOffsets(…), at)`), and every
-query that reads these topics is measured anew, whether it runs, hangs or has ended. A whole answer or
-none: a partition that is missing counts as gone.
+A poller puts one on the inbox, and the lag of every query that reads these topics is measured again, whether
+it runs, hangs or has ended. A whole answer or none: a partition that is missing counts as gone.
 
-A look may lie in the past: Kafka's offsets for a time are what `latest` was then. It lengthens the
+An observation may be of the past: Kafka's offsets for a time are what `latest` was then. It lengthens the
 agent's history, so that rows from before its start get an age.
 """
 

@@ -16,7 +16,7 @@ from .reader import Reader
 from .waiting import Files, Place, Waiting
 
 _MOST_BYTES = 4 << 20  # of the log
-_LONGEST_AGE = 7 * 86400.0  # Spark's default of maxFileAge: an older file is never read
+_LONGEST_AGE_SECONDS = 7 * 86400.0  # Spark's default of maxFileAge: an older file is never read
 _SCHEME = re.compile(r"^[\w.+-]+:/+")
 _GLOB = re.compile(r"[*?{}\[\]\\]")
 # With these it takes more than names to tell what will be read.
@@ -45,7 +45,7 @@ def _waiting(files: Files, place: Place, offset: Any) -> Waiting | None:
     data = [file for file in there if not _hidden(file.name)]
     if any(file.folder for file in data) or any(file.name == "_spark_metadata" for file in there):
         return None  # partitions, or the output of a file sink: its log says what counts
-    oldest = max(read.values()) - _LONGEST_AGE
+    oldest = max(read.values()) - _LONGEST_AGE_SECONDS
     waits = [file for file in data if file.name not in read and file.modified >= oldest]
     return Waiting(files=len(waits), bytes=sum(file.length for file in waits))
 
