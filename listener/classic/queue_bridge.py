@@ -1,0 +1,190 @@
+"""Where Spark's events enter Python: from a queue in the JVM, without Python on Spark's threads.
+
+Spark's threads leave each event in a `JvmQueue`. A daemon thread of ours waits there, on a Py4J connection of
+its own and without the interpreter lock, and passes events on to the inbox in order of arrival.
+
+When Python stands still for so long that the queue fills up, started and terminated events are kept, and
+progress and idle events are dropped. `dropped` counts both; lost batches also show as gaps in the batch
+ids, lost idle events do not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from streamgauge.listener.inbox import Inbox, Item
+
+from .application import active_context
+from .bridge import text_of
+from .jvm_queue import MARK, UNKNOWN, JvmQueue, Row, Taken
+
+# Events that wait in the JVM. An event that lists 3 x 1,000 partitions takes 150 KiB there.
+_CAPACITY = 500
+# Started and terminated events that wait beyond that: small, and far more than Python can be late for.
+_RESERVE = 10_000
+# Events per Py4J call: bounds the text that is built in the JVM and again in Python.
+_BURST = 64
+# An event ends the wait at once; this is how soon the thread sees that nobody needs it any more.
+_WAIT_MS = 500
+_FAILURES = 3  # in a row, after which the thread ends
+_PAUSE_SECONDS = 1.0  # after each of them
+
+
+class QueueBridge:
+    """Feeds an inbox. `java` is the listener for Spark's bus; it may be on several buses.
+
+    All methods are safe on any thread. The constructor raises where this JVM or this Spark lacks what is
+    needed; nothing else raises.
+    """
+
+    def __init__(self, inbox: Inbox, *, gateway: Any = None, capacity: int = _CAPACITY) -> None:
+        self._inbox = inbox
+        gateway = gateway or _find_gateway()
+        self._queue = JvmQueue(gateway, capacity=capacity, reserve=_RESERVE, burst=_BURST)
+        self.java = self._queue.listener
+        self.dropped = 0  # progress and idle events that did not fit into the queue
+        self._lock = threading.Lock()  # for the four below
+        self._thread: threading.Thread | None = None
+        self._leaving = False
+        self._context: Any = None
+        self._marks: dict[str, threading.Event] = {}
+        self._names = itertools.count()
+        self._held: list[Row] = []  # of the reserve, while older events are in the main queue
+
+    def listen(self) -> None:
+        """The listener goes on a bus: pass events on until `leave`. Resumes after it."""
+        with self._lock:
+            self._leaving = False
+            self._context = active_context()
+            self._ensure_thread()
+
+    def leave(self) -> None:
+        """The listener is taken off its last bus: the thread ends once no more events come."""
+        with self._lock:
+            self._leaving = True
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until the events in the queue now are in the inbox; whether they are, in that time."""
+        name, passed = str(next(self._names)), threading.Event()
+        with self._lock:
+            if self._thread is None:
+                return True  # nothing is in the queue
+            self._marks[name] = passed
+            self._ensure_thread()
+        try:
+            self._queue.mark(name)
+            return passed.wait(seconds)
+        except Exception:  # noqa: BLE001 - Py4J's: the JVM is gone, and the queue with it
+            return False
+        finally:
+            self._marks.pop(name, None)
+
+    def _ensure_thread(self) -> None:
+        """Start the thread unless it runs; also if something has killed it."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        with suppress(Exception):  # Py4J's; RuntimeError at exit, when no thread can be started
+            self._queue.open()
+            self._thread = threading.Thread(target=self._run, name="streamgauge-queue", daemon=True)
+            self._thread.start()
+
+    # ---- our thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        failures = 0
+        while failures < _FAILURES:
+            try:
+                count = self._pass_on()
+                if self._end_if_unneeded(idle=count == 0):
+                    return
+                failures = 0
+            except Exception as error:  # noqa: BLE001 - Py4J's, and whatever the JVM threw
+                if self._inbox.closed or not self._has_context() or _is_disconnect(error):
+                    break
+                failures += 1
+                self._inbox.put_failure(error)
+                time.sleep(_PAUSE_SECONDS)
+        with self._lock:
+            self._end()
+
+    def _pass_on(self) -> int:
+        """Wait for events and put them into the inbox; how many there were."""
+        taken = self._queue.take(0 if self._held else _WAIT_MS)
+        self.dropped = taken.dropped
+        rows, self._held = _merge(taken, self._held)
+        for row in rows:
+            self._handle(row)
+        return len(rows) + len(self._held)
+
+    def _handle(self, row: Row) -> None:
+        if row.kind == MARK:
+            passed = self._marks.get(row.text)
+            if passed is not None:
+                passed.set()
+        elif row.text:
+            self._inbox.put(Item(row.kind, row.text, row.at, None, fallback=False))
+        elif row.kind != UNKNOWN:
+            self._handle_unrendered(row)
+
+    def _handle_unrendered(self, row: Row) -> None:
+        """An event without its JSON, as on an unknown Spark: read it through PySpark's public objects."""
+        from pyspark.sql.streaming import listener  # noqa: PLC0415 - only where it is needed
+
+        try:
+            read = getattr(listener, f"Query{row.kind.capitalize()}Event").fromJObject
+            text = text_of(row.kind, read(self._queue.take_unrendered()))
+            self._inbox.put(Item(row.kind, text, row.at, None, fallback=True))
+        except Exception as error:  # noqa: BLE001 - one event must not hold up the others
+            self._inbox.put_failure(error)
+
+    def _end_if_unneeded(self, *, idle: bool) -> bool:
+        """End once nobody reads the inbox, or nothing came and nothing more will."""
+        with self._lock:
+            over = self._leaving or not self._has_context()
+            if self._inbox.closed or (idle and over):
+                self._end()
+                return True
+            return False
+
+    def _end(self) -> None:
+        """Keep nothing in the JVM, and let nobody wait. With the lock held."""
+        self._thread = None
+        with suppress(Exception):  # Py4J's: the JVM may be gone
+            self._queue.shut()
+        for passed in list(self._marks.values()):
+            passed.set()
+
+    def _has_context(self) -> bool:
+        """Whether the application that was listened to still runs."""
+        return self._context is None or self._context is active_context()
+
+
+def _merge(taken: Taken, held: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Events that can be passed on, in order, and those of the reserve that are still too new.
+
+    Events that are left in the main queue are newer than those that were taken from it, and may be older
+    than one from the reserve.
+    """
+    reserve = sorted([*held, *taken.reserve])
+    if not reserve:
+        return taken.main, []
+    newest = taken.main[-1].number if taken.main else 0
+    ready = [row for row in reserve if row.number < newest or not taken.left]
+    return sorted([*taken.main, *ready]), reserve[len(ready) :]
+
+
+def _is_disconnect(error: Exception) -> bool:
+    """Whether the JVM can't be reached; what it threw itself is another matter."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - pyspark is an extra
+
+    return isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+
+
+def _find_gateway() -> Any:
+    from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
+
+    return SparkContext._gateway  # noqa: SLF001 - there is no public way to the JVM
