@@ -45,7 +45,7 @@ class Taken(NamedTuple):
 
 
 class JvmQueue:
-    """The queues, the Java listener that fills them, and one call that empties them.
+    """The queues, Java listeners that fill them, and one call that empties them.
 
     `take` is for one thread at a time; the rest is safe on any thread. Everything raises what Py4J
     raises; the constructor also where this JVM or this Spark lacks a part that is needed.
@@ -65,10 +65,14 @@ class JvmQueue:
         self._classes = {kind: handles.load(name) for name, kind in _CLASSES.items()}
         self._arrive = self._compose_arrive(handles)
         self._take = self._compose_take(handles, burst)
-        self.listener = getattr(jvm, f"{_SPARK}.PythonStreamingQueryListenerWrapper")(
-            handles.implement(handles.load(f"{_SPARK}.PythonStreamingQueryListener"), self._arrive)
-        )
+        interface = handles.load(f"{_SPARK}.PythonStreamingQueryListener")
+        self._listener = handles.implement(interface, self._arrive)
+        self._wrap = getattr(jvm, f"{_SPARK}.PythonStreamingQueryListenerWrapper")
         self._test()
+
+    def make_listener(self) -> Any:
+        """A Java listener for Spark's bus; each is another object, and all fill the same queues."""
+        return self._wrap(self._listener)
 
     def take(self, milliseconds: int) -> Taken:
         """Wait so long for an event; take it and what else is there, up to a burst. One Py4J call."""

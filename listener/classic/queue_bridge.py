@@ -35,37 +35,41 @@ _PAUSE_SECONDS = 1.0  # after each of them
 
 
 class QueueBridge:
-    """Feeds an inbox. `java` is the listener for Spark's bus; it may be on several buses.
+    """Feeds one inbox from any number of listeners, on any number of Spark's buses.
 
-    All methods are safe on any thread. The constructor raises where this JVM or this Spark lacks what is
-    needed; nothing else raises.
+    All methods are safe on any thread. The constructor and `make_listener` raise where this JVM or this
+    Spark lacks what is needed; nothing else raises.
     """
 
-    def __init__(self, inbox: Inbox, *, gateway: Any = None, capacity: int = _CAPACITY) -> None:
+    def __init__(self, inbox: Inbox, *, capacity: int = _CAPACITY) -> None:
         self._inbox = inbox
-        gateway = gateway or _find_gateway()
-        self._queue = JvmQueue(gateway, capacity=capacity, reserve=_RESERVE, burst=_BURST)
-        self.java = self._queue.listener
+        self._gateway = _find_gateway()
+        self._queue = JvmQueue(self._gateway, capacity=capacity, reserve=_RESERVE, burst=_BURST)
         self.dropped = 0  # progress and idle events that did not fit into the queue
-        self._lock = threading.Lock()  # for the four below
+        self._lock = threading.Lock()  # for the three below
         self._thread: threading.Thread | None = None
-        self._leaving = False
         self._context: Any = None
         self._marks: dict[str, threading.Event] = {}
         self._names = itertools.count()
         self._held: list[Row] = []  # of the reserve, while older events are in the main queue
 
+    @property
+    def connected(self) -> bool:
+        """Whether the JVM of this bridge is still the one that PySpark uses."""
+        return self._gateway is not None and self._gateway is _find_gateway()
+
+    def make_listener(self) -> Any:
+        """A Java listener for Spark's bus."""
+        return self._queue.make_listener()
+
     def listen(self) -> None:
-        """The listener goes on a bus: pass events on until `leave`. Resumes after it."""
+        """A listener goes on a bus: pass events on until the application or the agent ends.
+
+        Call it before each `addListener`; it resumes in the next application.
+        """
         with self._lock:
-            self._leaving = False
             self._context = active_context()
             self._ensure_thread()
-
-    def leave(self) -> None:
-        """The listener is taken off its last bus: the thread ends once no more events come."""
-        with self._lock:
-            self._leaving = True
 
     def drain(self, seconds: float) -> bool:
         """Wait until the events in the queue now are in the inbox; whether they are, in that time."""
@@ -144,8 +148,7 @@ class QueueBridge:
     def _end_if_unneeded(self, *, idle: bool) -> bool:
         """End once nobody reads the inbox, or nothing came and nothing more will."""
         with self._lock:
-            over = self._leaving or not self._has_context()
-            if self._inbox.closed or (idle and over):
+            if self._inbox.closed or (idle and not self._has_context()):
                 self._end()
                 return True
             return False
