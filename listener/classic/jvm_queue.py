@@ -24,6 +24,10 @@ _DROPPABLE = ("progress", "idle")
 MARK = "mark"  # the kind of a text that `JvmQueue.mark` put into the queue
 UNKNOWN = "unknown"  # the kind of an object of any other class
 _ARRIVED, _DROPPED = 0, 1  # places in the array of counts
+# Characters per answer. Py4J's server writes 8 KiB at a time without TCP_NODELAY: a longer answer waits 40 ms
+# for the client's delayed acknowledgement, for which there is time for many short ones.
+_ANSWER = 7_000
+_MOST_ANSWERS = 100
 
 
 class Row(NamedTuple):
@@ -61,6 +65,7 @@ class JvmQueue:
         self._counts = jvm.java.util.concurrent.atomic.AtomicLongArray(2)
         self._open = jvm.java.util.concurrent.atomic.AtomicBoolean(True)
         self._make_list = jvm.java.util.ArrayList
+        self._text = jvm.java.lang.StringBuilder()  # of the last `take`
         self._waits: dict[int, Any] = {}  # arguments of `take`, by milliseconds
         self._classes = {kind: handles.load(name) for name, kind in _CLASSES.items()}
         self._arrive = self._compose_arrive(handles)
@@ -75,12 +80,16 @@ class JvmQueue:
         return self._wrap(self._listener)
 
     def take(self, milliseconds: int) -> Taken:
-        """Wait so long for an event; take it and what else is there, up to a burst. One Py4J call."""
+        """Wait so long for an event; take it and what else is there, up to a burst.
+
+        One Py4J call, and more for long texts.
+        """
         arguments = self._waits.get(milliseconds)
         if arguments is None:
             arguments = self._waits[milliseconds] = self._make_list()
             arguments.add(milliseconds)
-        return _parse(self._take.invokeWithArguments(arguments))
+        text = self._take.invokeWithArguments(arguments)
+        return _parse(text if len(text) < _ANSWER else text + self._read_rest())
 
     def mark(self, text: str) -> None:
         """Put a text of one line into the queue, in order with the events."""
@@ -101,6 +110,13 @@ class JvmQueue:
         self._open.set(False)
         for queue in (self._main, self._reserve, self._unrendered):
             queue.clear()
+
+    def _read_rest(self) -> str:
+        """What did not fit into the first answer."""
+        length = self._text.length()
+        step = _ANSWER if length <= _ANSWER * _MOST_ANSWERS else length
+        starts = range(_ANSWER, length, step)
+        return "".join(self._text.substring(at, min(at + step, length)) for at in starts)
 
     def _test(self) -> None:
         """Raise unless a text comes out as it went in. It also compiles what the first event needs."""
@@ -142,7 +158,7 @@ class JvmQueue:
         The order matters: `left` is counted last, so when it is 0 every event that is older than one
         from the reserve has been taken.
         """
-        text, taken = handles.jvm.java.lang.StringBuilder(), self._make_list()
+        text, taken = self._text, self._make_list()
         append = handles.bind(text, "append", "StringBuilder", "Object")
         append = handles.cast(append, "void", "Object")
         space = append.bindTo(" ")
@@ -174,12 +190,20 @@ class JvmQueue:
             append.bindTo("\n"),
             handles.insert(for_each, 0, line),
             handles.bind(taken, "clear", "void"),
-            handles.bind(text, "toString", "String"),
+            self._compose_answer(handles),
         )
         milliseconds = handles.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
         poll = handles.bind(self._main, "poll", "Object", "long", "TimeUnit")
         poll = handles.insert(poll, 1, milliseconds)
         return handles.pipe(poll, handles.sequence(first, handles.drop(rest, "Object")))
+
+    def _compose_answer(self, handles: MethodHandles) -> Any:
+        """() → String: the text, as far as it fits into one answer."""
+        length = handles.bind(self._text, "length", "int")
+        least = handles.find_static("Math", "min", "int", "int", "int")
+        end = handles.pipe(length, handles.insert(least, 1, _ANSWER))
+        substring = handles.bind(self._text, "substring", "String", "int", "int")
+        return handles.pipe(end, handles.insert(substring, 0, 0))
 
     def _compose_line(self, handles: MethodHandles, append: Any) -> Any:
         """(Object entry) → void: append `number=time class json`."""

@@ -14,6 +14,7 @@ _CLASSES = {
     name.replace("$", ".").rpartition(".")[2]: name
     for name in (
         "java.lang.Class",
+        "java.lang.Math",
         "java.lang.Object",
         "java.lang.String",
         "java.lang.StringBuilder",

@@ -270,26 +270,42 @@ def _connection_threads(spark):
 def test_memory_in_the_jvm_is_bounded(spark):
     """Events of 3 x 1,000 partitions while nobody reads: the queue's bound is one of memory."""
     jvm = spark._jvm
-    progress = json.loads(_long_event())
-    progresses = getattr(jvm, "org.apache.spark.sql.streaming.StreamingQueryProgress$")
-    parse = getattr(progresses, "MODULE$").fromJson
-    make = getattr(jvm, _EVENT.format("Progress"))
     queue = JvmQueue(spark.sparkContext._gateway, capacity=40, reserve=10, burst=64)
     listener, before = queue.make_listener(), _used_mib(jvm)
     for number in range(80):
-        progress["batchId"] = number
-        listener.onQueryProgress(make(parse(json.dumps(progress))))
+        listener.onQueryProgress(_long_event(jvm, number))
         if number % 40 == 39:
             wait_for(lambda: _used_mib(jvm) - before < 40 * 0.25, what="memory within its bound")
     assert _used_mib(jvm) - before > 40 * 0.05
     taken = queue.take(0)
     assert [json.loads(row.text)["progress"]["batchId"] for row in taken.main] == list(range(40))
     assert taken.dropped == 40
+    queue.take(0)  # the text goes with the next one
     wait_for(lambda: _used_mib(jvm) - before < 40 * 0.05, what="the release of the memory")
 
 
-def _long_event():
-    """A real event's text with three topics of a thousand partitions."""
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_long_answer_does_not_wait_for_an_acknowledgement(spark, count):
+    """Py4J holds back the end of an answer above 8 KiB for 40 ms; no answer is that long."""
+    event = getattr(spark._jvm, _EVENT.format("Terminated"))
+    ids = [spark._jvm.java.util.UUID.randomUUID() for _ in range(2)]
+    some = getattr(spark._jvm, "scala.Some")("x" * 5000)
+    none = spark._jvm.scala.Option.empty()
+    queue = JvmQueue(spark.sparkContext._gateway, capacity=40, reserve=10, burst=64)
+    listener, times = queue.make_listener(), []
+    for _ in range(20):
+        for _ in range(count):
+            listener.onQueryTerminated(event(*ids, some, none))
+        began = time.perf_counter()
+        taken = queue.take(0)
+        times.append(time.perf_counter() - began)
+        texts = [json.loads(row.text)["exception"] for row in taken.main]
+        assert texts == ["x" * 5000] * count
+    assert min(times) < 0.03
+
+
+def _long_event(jvm, batch_id):
+    """A real event with three topics of a thousand partitions."""
     version = "3.5.9" if pyspark.__version__.startswith("3.") else "4.3.0"
     progress = json.loads(recorded(version, "progress-kafka-limited"))["progress"]
     offsets = {
@@ -298,7 +314,10 @@ def _long_event():
     }
     for when in ("startOffset", "endOffset", "latestOffset"):
         progress["sources"][0][when] = offsets
-    return json.dumps(progress)
+    progress["batchId"] = batch_id
+    progresses = getattr(jvm, "org.apache.spark.sql.streaming.StreamingQueryProgress$")
+    parsed = getattr(progresses, "MODULE$").fromJson(json.dumps(progress))
+    return getattr(jvm, _EVENT.format("Progress"))(parsed)
 
 
 def _used_mib(jvm):
