@@ -12,8 +12,7 @@ from ground_truth import Truth
 from page_watch import Page, PageWatch
 from stage import wait_for
 from standalone import Cluster, Process
-
-from streamgauge.exporters.traces.ids import ids_of_batch
+from theatre import ids_of_batch
 
 HELD_WORKER, HELD_DRIVER, BROKEN, LATE = 1, 3, 4, 5
 JOB = Path(__file__).with_name("cluster_job.py")
