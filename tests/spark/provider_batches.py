@@ -56,14 +56,19 @@ def dedupe(rows):
 def run_batches(
     spark, listen, folder, settings, *,
     plan=count, by_two=False, mode="update", pad=0, after=None, enough=lambda _: True, own_pace=False,
+    maintained_ms=None,
 ):  # fmt: skip
     """The values of each metric, and the length of each batch; `after` is called between two of them.
 
-    Then there are more batches, three times as many at most, until their values are `enough`.
+    Then there are more batches, three times as many at most, until their values are `enough`. The stores'
+    maintenance has the pace of the settings (`own_pace`), of `maintained_ms` whatever the settings
+    say, or that of the first store of this JVM, maybe another test's.
     """
     source, checkpoint = folder / "in", folder / "ck"
     source.mkdir()
     batches = Batches()
+    if maintained_ms is not None:
+        _maintain_every(spark, maintained_ms)
     listen(exporters=[batches])
     if own_pace:
         _end_maintenance(spark)
@@ -89,6 +94,8 @@ def run_batches(
     finally:
         for key in settings:
             spark.conf.unset(key)
+        if maintained_ms is not None:
+            _end_maintenance(spark)
     return _by_name(batches.custom), batches.seconds
 
 
@@ -96,6 +103,19 @@ def _end_maintenance(spark):
     """Have it begin anew: the first store of a JVM, maybe another test's, says how often all are looked after."""
     state = spark._jvm.org.apache.spark.sql.execution.streaming.state
     getattr(getattr(state, "StateStore$"), "MODULE$").stop()
+
+
+def _maintain_every(spark, milliseconds):
+    """Have maintenance begin at this pace, with a store of a query that does nothing else."""
+    _end_maintenance(spark)
+    spark.conf.set(f"{STORE}.maintenanceInterval", str(milliseconds))
+    try:
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        query = rows.groupBy().count().writeStream.format("noop").outputMode("update").start()
+        commits(query, 1, 60)
+        query.stop()
+    finally:
+        spark.conf.unset(f"{STORE}.maintenanceInterval")
 
 
 def _by_name(customs):
