@@ -125,25 +125,28 @@ class QueueBridge:
         return len(rows) + len(self._held)
 
     def _handle(self, row: Row) -> None:
-        if row.kind == MARK:
-            passed = self._marks.get(row.text)
-            if passed is not None:
-                passed.set()
-        elif row.text:
-            self._inbox.put(Item(row.kind, row.text, row.at, None, fallback=False))
-        elif row.kind != UNKNOWN:
-            self._handle_unrendered(row)
-
-    def _handle_unrendered(self, row: Row) -> None:
-        """An event without its JSON, as on an unknown Spark: read it through PySpark's public objects."""
-        from pyspark.sql.streaming import listener  # noqa: PLC0415 - only where it is needed
-
         try:
-            read = getattr(listener, f"Query{row.kind.capitalize()}Event").fromJObject
-            text = text_of(row.kind, read(self._queue.take_unrendered()))
-            self._inbox.put(Item(row.kind, text, row.at, None, fallback=True))
+            if row.kind == MARK:
+                self._pass_mark(row.text)
+            elif row.text:
+                self._inbox.put(Item(row.kind, row.text, row.at, None, fallback=False))
+            elif row.kind != UNKNOWN:
+                text = self._read_public(row.kind)
+                self._inbox.put(Item(row.kind, text, row.at, None, fallback=True))
         except Exception as error:  # noqa: BLE001 - one event must not hold up the others
             self._inbox.put_failure(error)
+
+    def _pass_mark(self, name: str) -> None:
+        passed = self._marks.get(name)
+        if passed is not None:
+            passed.set()
+
+    def _read_public(self, kind: str) -> str:
+        """An event whose JSON failed, as on an unknown Spark: through PySpark's public objects."""
+        from pyspark.sql.streaming import listener  # noqa: PLC0415 - only where it is needed
+
+        cls = getattr(listener, f"Query{kind.capitalize()}Event")
+        return text_of(kind, cls.fromJObject(self._queue.take_unrendered()))
 
     def _end_if_unneeded(self, *, idle: bool) -> bool:
         """End once nobody reads the inbox, or nothing came and nothing more will."""

@@ -223,6 +223,21 @@ def test_event_that_nobody_can_read_is_a_failure_and_no_more(hear, rows, spark):
     assert heard.kinds()[1] == "started"
 
 
+def test_inbox_that_raises_does_not_end_the_thread(hear, rows, monkeypatch):
+    """Not even what can't happen: later events arrive."""
+    heard = hear()
+
+    def refuse(*_):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Inbox, "put", refuse)
+        _run(rows, "refused", 5)
+        assert heard.bridge.drain(20)
+    last = _run(rows, "taken", 2)
+    assert heard.batches("taken") == list(range(last + 1))
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_killed_thread_is_replaced(hear, rows):
     """Whatever killed it: `drain` notices, and nothing that waited is lost."""
