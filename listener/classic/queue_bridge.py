@@ -187,7 +187,9 @@ def _is_disconnect(error: Exception) -> bool:
     """Whether the JVM can't be reached; what it threw itself is another matter."""
     from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - pyspark is an extra
 
-    return isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+    if isinstance(error, Py4JError):
+        return not isinstance(error, Py4JJavaError)
+    return isinstance(error, OSError)  # Py4J tries to connect again
 
 
 def _find_gateway() -> Any:

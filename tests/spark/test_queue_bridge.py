@@ -328,7 +328,8 @@ def _long_event(jvm, batch_id):
         for topic in ("orders", "payments", "returns")
     }
     for when in ("startOffset", "endOffset", "latestOffset"):
-        progress["sources"][0][when] = offsets
+        # What Spark 3.5 reads is not what it writes.
+        progress["sources"][0][when] = json.dumps(offsets) if version == "3.5.9" else offsets
     progress["batchId"] = batch_id
     progresses = getattr(jvm, "org.apache.spark.sql.streaming.StreamingQueryProgress$")
     parsed = getattr(progresses, "MODULE$").fromJson(json.dumps(progress))
