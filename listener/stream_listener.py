@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from streamgauge.steady import steady_time
+
 from .classic.application import active_context
 from .classic.bridge import Bridge, text_of, wrap, wrap_nothing
 from .host import Host, SparkKind
@@ -162,7 +164,7 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
             text = text_of(kind, event)
             # Connect's client calls on a thread of its own: Spark's bus does not wait for it.
             spent = None if self._connect else time.perf_counter() - began
-            agent.inbox.put(Item(kind, text, time.time(), spent, not self._connect))
+            agent.inbox.put(Item(kind, text, steady_time(), spent, not self._connect))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
             agent.inbox.put_failure(error)
 

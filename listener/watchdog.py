@@ -21,6 +21,7 @@ from streamgauge.model.observations import (
     Unseen,
 )
 from streamgauge.model.query import Query
+from streamgauge.steady import steady_time
 
 from .driver import ApplicationStopped, Driver
 from .inbox import GONE, OBSERVATION, Inbox, Item
@@ -46,7 +47,7 @@ class Watchdog:
         interval_seconds: float,
         report_error: Callable[[BaseException], None],
         before_poll: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._driver = driver
         self._inbox = inbox

@@ -10,11 +10,12 @@ from streamgauge.config import QueryConfig
 from streamgauge.model.events import Operator, Progress
 from streamgauge.model.lag import SourceLag
 from streamgauge.model.query import Query
+from streamgauge.model.timeshift import shift_query
 from streamgauge.model.verdict import STATES, Verdict
 
 from .budget import Budget
 from .histogram import BATCH_SECONDS, Histogram
-from .live_series import AFTER_END, live_of_query
+from .live_series import AFTER_END, Times, live_of_query
 from .operator_series import (
     counters_of_operator,
     gauges_of_operator,
@@ -27,7 +28,7 @@ from .standing_series import standing_of
 from .table import METRICS, PREFIX
 
 _MOST_ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 36  # what every query has besides counters and its last batch, at most
+_ALWAYS = len(STATES) + 41  # what every query has besides counters and its last batch, at most
 _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
@@ -188,13 +189,13 @@ class Page:
 
     # ---- publishing ------------------------------------------------------------------------
 
-    def publish(self, query: Query) -> None:
-        """Make what was written readable, all at once."""
+    def publish(self, query: Query, offset: float = 0.0) -> None:
+        """Make what was written readable, all at once; `offset` brings times to the wall clock."""
         self.query = query
         self._measure(query.lags)
         counted = sum(map(len, (self._counters, self._gauges, self._sources)))
         self._count(self.least() + counted + len(self._settings.thresholds))
-        standing = standing_of(query, self._settings)
+        standing = standing_of(shift_query(query, offset), self._settings)
         values = {**self._counters, **self._gauges, **self._sources, **standing}
         series = {key: self._sample(key, value) for key, value in values.items()}
         self._series = series
@@ -246,13 +247,13 @@ class Page:
     # ---- reading (any thread) --------------------------------------------------------------
 
     def live_samples(
-        self, query: Query, verdict: Verdict, now: float, shared: frozenset[str]
+        self, query: Query, verdict: Verdict, times: Times, shared: frozenset[str]
     ) -> Iterator[tuple[str, Sample]]:
         """What depends on the time, computed for this scrape; `verdict` is the query's at that time."""
-        for name, value, labels in live_of_query(query, verdict, now, shared):
+        for name, value, labels in live_of_query(query, verdict, times, shared):
             yield name, Sample(PREFIX + name, {**self.labels, **labels}, value)
         for source, lag in self._lags.items():
-            for name, value in live_of(lag, now):
+            for name, value in live_of(lag, times.now):
                 yield name, Sample(PREFIX + name, {**self.labels, "source": source}, value)
 
 

@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from streamgauge.listener.inbox import Inbox, Item
+from streamgauge.steady import steady_time
 
 
 class Bridge:
@@ -44,7 +45,7 @@ class Bridge:
         try:
             text, fallback = _read(kind, jevent)
             spent = time.perf_counter() - began
-            self._inbox.put(Item(kind, text, time.time(), spent, fallback))
+            self._inbox.put(Item(kind, text, steady_time(), spent, fallback))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
             self._inbox.put_failure(error)
 

@@ -6,7 +6,6 @@ Reads only. Everything private that is used here is tried, and what this Spark d
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from streamgauge.model.observations import (
     Tasks,
 )
 from streamgauge.model.query import Query
+from streamgauge.steady import steady_time
 
 from .application import active_context, describe_application
 from .batch_jobs import BatchJobs
@@ -49,7 +49,7 @@ class ClassicDriver:
         *,
         listeners: Callable[[], Sequence[Any]],
         everywhere: Callable[[], Any] = lambda: None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._listeners = listeners
         self._everywhere = everywhere
