@@ -20,6 +20,8 @@ from streamgauge.model.observations import CheckpointNames, SourceBacklog
 from streamgauge.model.query import Query
 from streamgauge.steady import steady_time
 
+from .jvm import explain
+
 _LONGEST_PAUSE_SECONDS = 900.0
 _INTERVALS_KEPT = 3  # for so long a backlog is shown without a new observation
 _SIZE_EVERY_POLLS = 10  # sizes change slowly, and each file of `state/` is listed for them
@@ -92,7 +94,7 @@ class CheckpointPoller:
                     return succeeded
                 except Exception as error:  # noqa: BLE001 - a store that fails is counted, and asked again
                     succeeded = False
-                    self._report_error(error)
+                    self._report_error(explain(error))
         return succeeded
 
     def _put(self, observed: CheckpointNames | SourceBacklog | None) -> None:

@@ -41,6 +41,7 @@ class ConnectDriver:
     """
 
     stop_cause = GoneCause.SESSION_STOPPED
+    may_hang = False  # what may not return is done in the background
 
     def __init__(
         self,

@@ -39,6 +39,7 @@ class Moment(Struct, frozen=True, kw_only=True):
     rows: int | None
     backlog: float | None  # rows over all sources; unknown when one of them is
     backlogs: tuple[Backlog, ...] = ()  # of each source, in each unit that is known
+    complete: bool = True  # each source tells its backlog in some unit
     busy: float = 0.0  # seconds spent in batches, since the run began
     input_rate: float | None = None
     processed_rate: float | None = None

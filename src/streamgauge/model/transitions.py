@@ -11,6 +11,7 @@ from .events import Idle, Progress
 from .lag import SourceLag, take_batch, take_idle, weigh
 from .observations import QueryStatus
 from .query import EVENTS_MISSING, Backlog, End, Moment, Query, Recovery
+from .sources.waiting import Waiting
 
 HOUR_SECONDS = 3600.0
 _MOMENTS_KEPT = 64  # how much of a query's pace is remembered
@@ -221,12 +222,13 @@ def _measure(query: Query, event: Progress) -> dict[str, SourceLag]:
 
 def _remember(query: Query, event: Progress, lags: Mapping[str, SourceLag]) -> tuple[Moment, ...]:
     """Keep a bounded history: the newest moment always, older ones ten seconds apart."""
-    moments = query.moments
+    moments, backlogs = query.moments, tuple(_backlogs(event, lags))
     moment = Moment(
         at=event.ended_at,
         rows=event.input_rows,
         backlog=event.backlog,
-        backlogs=tuple(_backlogs(event, lags)),
+        backlogs=backlogs,
+        complete={each.source for each in backlogs} == {source.label for source in event.sources},
         busy=(moments[-1].busy if moments else 0.0) + (event.seconds or 0.0),
         input_rate=event.input_rate,
         processed_rate=event.processed_rate,
@@ -240,12 +242,12 @@ def _backlogs(event: Progress, lags: Mapping[str, SourceLag]) -> Iterator[Backlo
     """What each source says of itself, and where it does not, what was last found in it."""
     for source in event.sources:
         lag = lags[source.label]
-        found = lag.waiting if event.ended_at < lag.waiting_until else None
+        found = (lag.waiting if event.ended_at < lag.waiting_until else None) or Waiting()
         for unit, said, seen in (
             ("rows", source.backlog, None),
-            ("files", source.files, found and found.files),
-            ("bytes", source.bytes, found and found.bytes),
-            ("versions", source.versions, found and found.versions),
+            ("files", source.files, found.files),
+            ("bytes", source.bytes, found.bytes),
+            ("versions", source.versions, found.versions),
         ):
             amount = seen if said is None else said
             if amount is not None:

@@ -37,7 +37,7 @@ def find_growth(window: Sequence[Moment], idle_at: float | None) -> Trend | None
         if len(amounts) == len(window) and _grows(amounts, backlog.unit, last.rows):
             words = f"backlog grew from {amounts[0]:.0f} to {amounts[-1]:.0f} {backlog.unit}"
             return f"{words} in source {backlog.source}", _cause(backlog)
-    if len(last.backlogs) or not _is_busy(window):
+    if last.complete or not _is_busy(window):
         return None
     pairs = [(moment.input_rate, moment.processed_rate) for moment in window]
     if all(i is not None and p is not None and i > p * _MARGIN for i, p in pairs):
