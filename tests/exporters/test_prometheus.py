@@ -310,11 +310,11 @@ def test_new_checkpoint_under_an_old_name_is_counted():
 
 
 def test_idle_query_is_fresh_although_it_was_restarted_often():
-    """Three deploys make its verdict `restarting`; that nothing came since ages no output."""
+    """Three failures make its verdict `restarting`; that nothing came since ages no output."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
     for _ in range(3):
-        tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     tell(exporter, fleet, life.started(), life.idle())
     wait_until(exporter, NOW + 290)
     samples = samples_of(registry)
