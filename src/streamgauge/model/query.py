@@ -37,7 +37,9 @@ class End(Struct, frozen=True, kw_only=True):
     at: float
     outcome: str  # stopped, failed, unknown
     why: str = ""
-    error_class: str | None = None
+    error_class: str | None = None  # of the outermost exception
+    cause_class: str | None = None  # of the innermost; None when that is the same, or unknown
+    message: str = ""  # first line of the innermost, masked, at most 200 characters
     exception: str | None = None
 
 

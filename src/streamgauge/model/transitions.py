@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from .events import Idle, Progress
+from .causes import find_cause
+from .events import Idle, Progress, Terminated
 from .lag import SourceLag, take_batch, take_idle, weigh
-from .observations import QueryStatus
+from .observations import Gone, QueryStatus
 from .query import End, Moment, Query
 
 HOUR_SECONDS = 3600.0
@@ -120,6 +121,23 @@ def take_status(query: Query, seen: QueryStatus, newest_batch: int) -> Query:
         tasks_changed_at=_tasks_changed_at(query, seen),
         ahead_since=(query.ahead_since or seen.at) if ahead else None,
         **_waited(query, seen),
+    )
+
+
+def end_of(cause: Terminated | Gone, at: float) -> End:
+    """How a run ended, from Spark's word for it or from what was found instead."""
+    heard = isinstance(cause, Terminated)
+    if not cause.exception:
+        return End(at=at, outcome="stopped") if heard else End(at=at, outcome="unknown", why=cause.why)
+    found = find_cause(cause.exception, cause.error_class)
+    return End(
+        at=at,
+        outcome="failed",
+        why="" if heard else cause.why,
+        error_class=cause.error_class,
+        cause_class=found.cause_class,
+        message=found.message,
+        exception=cause.exception,
     )
 
 
