@@ -215,13 +215,13 @@ class Page:
         The rest of the budget goes to others; a query that starts again takes its place back.
         """
         self.query = query
-        ends = {k: number for k, number in self._counters.items() if k[0] == _ENDS}
+        ends = {k: number for k, number in self._counters.items() if k[0] == _ENDS and number}
         self._counters.clear()
         self._gauges.clear()
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
         self._counters = ends
         self._durations = Histogram(BATCH_SECONDS)
-        kept = {k: s for k, s in self._series.items() if k[0] in {_ENDS, *_STAYS_AFTER_FAILURE}}
+        kept = {k: s for k, s in self._series.items() if k in ends or k[0] in _STAYS_AFTER_FAILURE}
         self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
         self._count(len(self._series) + AFTER_END)
         self.samples = _group(self._series)

@@ -42,12 +42,12 @@ def condense(exception: str) -> str:
     """The text, short enough to be masked whole: frames go first, from the middle of each stack."""
     if len(exception) <= LONGEST_TEXT:
         return exception
-    lines = shorten(exception, _LONGEST_READ).split("\n")
+    lines = _cut_between_causes(exception, _LONGEST_READ).split("\n")
     for kept in _FRAMES_KEPT:
         text = "\n".join(_drop_frames(lines, kept))
         if len(text) <= LONGEST_TEXT:
             return text
-    return shorten(text, LONGEST_TEXT)
+    return _cut_between_causes(text, LONGEST_TEXT)
 
 
 def find_cause(exception: str, error_class: str | None) -> Cause:
@@ -76,6 +76,16 @@ def shorten(text: str, longest: int) -> str:
         return text
     kept = longest - len(_CUT)
     return text[: kept - kept // 2] + _CUT + text[len(text) - kept // 2 :]
+
+
+def _cut_between_causes(text: str, longest: int) -> str:
+    """Cut from the middle, up to where a cause begins: the rest of a secret would not be known as one."""
+    if len(text) <= longest:
+        return text
+    front, rest = text[: longest // 2], text[len(text) - longest // 2 :]
+    _, cause, tail = rest.partition("\nCaused by: ")
+    words = front.rsplit(None, 1)[:-1]
+    return "".join((*words, _CUT if tail else "", cause, tail))
 
 
 def _drop_frames(lines: Iterable[str], kept: int) -> Iterator[str]:
@@ -138,5 +148,5 @@ def _split(header: str) -> tuple[str, str] | None:
     condition = _CONDITION.match(message)
     if condition is not None:
         name, message = condition[1], message[condition.end() :]
-    message = message.partition(_TRACEBACK)[0]
+    message = _TASK.split(message.partition(_TRACEBACK)[0], 1)[0]
     return name[:_LONGEST_CLASS], _SQLSTATE.sub("", message.strip())
