@@ -10,10 +10,11 @@ import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from streamgauge.masking import clean
 
@@ -56,13 +57,13 @@ def find_rhythm(visits: Sequence[float], timeout: float) -> Rhythm | None:
         return None
     for number in range(1, _MOST_AT_ONE_ADDRESS + 1):
         gaps = [later - earlier for earlier, later in zip(visits, visits[number:], strict=False)]
-        if not gaps:
+        if len(gaps) < number + (number > 1):  # several take two rounds to be told apart
             break
         usual = median(gaps)
         alike = sum(abs(gap - usual) <= _slack(usual) for gap in gaps)
         if alike >= _REGULAR_SHARE * len(gaps) and usual + _slack(usual) >= timeout:
             return Rhythm(usual, number)
-    longest = max(later - earlier for earlier, later in zip(visits, visits[1:], strict=False))
+    longest = max(later - earlier for earlier, later in pairwise(visits))
     return Rhythm(max(longest, timeout))
 
 

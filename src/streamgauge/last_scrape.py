@@ -88,8 +88,7 @@ class LastScrape:
         return frozenset(
             query.run_id
             for query in self._queries().values()
-            if query.end is not None
-            and (query.end.outcome == "failed" or not query.by_itself_over)
+            if query.end is not None and (query.end.outcome == "failed" or not query.by_itself_over)
         )
 
     def _say_waiting(
@@ -114,9 +113,7 @@ class LastScrape:
                 waited_seconds=round(seconds, 1),
             )
         else:
-            self._guard.logger.info(
-                "the final state was fetched", waited_seconds=round(seconds, 1)
-            )
+            self._guard.logger.info("the final state was fetched", waited_seconds=round(seconds, 1))
 
     def _say_too_late(self, scraper: Scraper, due: Expected, limit: float) -> None:
         self._guard.logger.warning(

@@ -92,9 +92,11 @@ def test_long_text_keeps_its_causes_and_where_the_batch_ran():
         ("", None, ""),
         ("\n\n", None, ""),
         (
-            "a.B: Return Message: Traceback (most recent call last):\n  File\nKeyError: 'k'\n\n"
-            "During handling of the above exception, another exception occurred:\n\n"
-            "Traceback (most recent call last):\n  File\nOSError: refused\n\n\tat e",
+            (
+                "a.B: Return Message: Traceback (most recent call last):\n  File\nKeyError: 'k'\n\n"
+                "During handling of the above exception, another exception occurred:\n\n"
+                "Traceback (most recent call last):\n  File\nOSError: refused\n\n\tat e"
+            ),
             "OSError",
             "refused",
         ),
@@ -115,7 +117,12 @@ def test_run_whose_end_was_not_heard_is_unwrapped_too():
         exception=f"org.apache.spark.SparkException: x\nCaused by: java.io.IOException: {FULL}",
     )  # fmt: skip
     end = apply_to(fleet, gone, 1.0).end
-    assert (end.outcome, end.why, end.cause_class, end.message) == ("failed", "w", "IOException", FULL)
+    assert (end.outcome, end.why, end.cause_class, end.message) == (
+        "failed",
+        "w",
+        "IOException",
+        FULL,
+    )
 
 
 def test_secrets_are_masked_wherever_the_cause_is():
@@ -133,7 +140,9 @@ def test_secrets_are_masked_wherever_the_cause_is():
 @pytest.mark.parametrize("cut", range(0, 40, 3))
 def test_cut_through_a_secret_leaves_none_of_it(cut):
     """What stands behind a cut is shown from the next cause on only."""
-    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *["QUJDREVGR0hJSktM"] * 700, "-----END PRIVATE KEY-----"])
+    key = "\n".join(
+        ["-----BEGIN PRIVATE KEY-----", *["QUJDREVGR0hJSktM"] * 700, "-----END PRIVATE KEY-----"]
+    )
     text = f"a.B: {'x ' * (4096 + cut)}{key}\npassword=QUJDREVG\nCaused by: a.C: y{' z' * 4000}"
     fleet, life = Fleet(), Life()
     apply_to(fleet, decode(life.started()), 0.0)
@@ -173,3 +182,6 @@ def test_hostile_text_is_cheap(text):
     assert len(found.message) <= 200
     assert len(found.cause_class or "") <= 100
     assert time.perf_counter() - began < 3
+    fleet, life = Fleet(), Life()
+    apply_to(fleet, decode(life.started()), 0.0)
+    assert apply_to(fleet, decode(life.terminated(text)), 1.0).end.outcome == "failed"

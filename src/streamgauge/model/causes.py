@@ -17,6 +17,7 @@ from streamgauge.masking import LONGEST_TEXT, mask
 LONGEST_MESSAGE = 200
 _LONGEST_CLASS = 100
 _LONGEST_READ = 1024 * 1024
+_LONGEST_WORD = 2048  # a word that is cut goes whole, as it may be a secret; one without end can't
 _CUT = " … "
 _FRAME = re.compile(r"[\t ]+(?:at |\.\.\. \d)")
 _FRAMES_KEPT = (40, 20, 8, 2, 0)  # at each end of a stack; fewer, until the text is short enough
@@ -84,8 +85,8 @@ def _cut_between_causes(text: str, longest: int) -> str:
         return text
     front, rest = text[: longest // 2], text[len(text) - longest // 2 :]
     _, cause, tail = rest.partition("\nCaused by: ")
-    words = front.rsplit(None, 1)[:-1]
-    return "".join((*words, _CUT if tail else "", cause, tail))
+    words = front[-_LONGEST_WORD:].rsplit(None, 1)[:-1]
+    return "".join((front[:-_LONGEST_WORD], *words, _CUT if tail else "", cause, tail))
 
 
 def _drop_frames(lines: Iterable[str], kept: int) -> Iterator[str]:

@@ -29,7 +29,15 @@ from .query import End, Query
 from .retention import find_expired, find_faded
 from .runs import RunLog
 from .sources.broker_offsets import BrokerOffsets
-from .transitions import begin_run, end_of, finish, renew, take_idle_event, take_progress, take_status
+from .transitions import (
+    begin_run,
+    end_of,
+    finish,
+    renew,
+    take_idle_event,
+    take_progress,
+    take_status,
+)
 from .update import Applied
 
 # Observations of one run of one query.

@@ -126,14 +126,14 @@ def take_status(query: Query, seen: QueryStatus, newest_batch: int) -> Query:
 
 def end_of(cause: Terminated | Gone, at: float) -> End:
     """How a run ended, from Spark's word for it or from what was found instead."""
-    heard = isinstance(cause, Terminated)
+    why = cause.why if isinstance(cause, Gone) else ""
     if not cause.exception:
-        return End(at=at, outcome="stopped") if heard else End(at=at, outcome="unknown", why=cause.why)
+        return End(at=at, outcome="unknown" if isinstance(cause, Gone) else "stopped", why=why)
     found = find_cause(cause.exception, cause.error_class)
     return End(
         at=at,
         outcome="failed",
-        why="" if heard else cause.why,
+        why=why,
         error_class=cause.error_class,
         cause_class=found.cause_class,
         message=found.message,
