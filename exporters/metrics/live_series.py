@@ -18,7 +18,7 @@ class Times(NamedTuple):
 
 LiveSeries = tuple[str, float, Mapping[str, str]]  # name, value, labels after app and query
 
-AFTER_END = len(STATES) + 1  # query_state and query_active stay when the query has ended
+AFTER_END = len(STATES) + 2  # query_state, query_active and query_reason_info stay after the end
 _NO_LABELS: Mapping[str, str] = {}
 
 

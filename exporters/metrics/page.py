@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.samples import Exemplar, Sample
 
 from streamgauge.config import QueryConfig
+from streamgauge.model.causes import one_line
 from streamgauge.model.events import Operator, Progress
 from streamgauge.model.lag import SourceLag
 from streamgauge.model.query import Query
@@ -28,11 +29,12 @@ from .standing_series import standing_of
 from .table import METRICS, PREFIX
 
 _MOST_ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 41  # what every query has besides counters and its last batch, at most
+_ALWAYS = len(STATES) + 44  # what every query has besides counters and its last batch, at most
 _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
+_ENDS = "query_terminations_total"
 _RATES = ("input_rows_per_second", "processed_rows_per_second")
 _WATERMARK = "watermark_timestamp_seconds"
 _EVENT_TIMES = (
@@ -46,7 +48,9 @@ _OF_THE_CODE = frozenset({_WATERMARK, *_EVENT_TIMES, _OBSERVED})
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
 _STAYS_AFTER_FAILURE = frozenset(
     {
-        *("query_info", "query_started_timestamp_seconds"),
+        *("query_info", "query_failure_info"),
+        *("query_started_timestamp_seconds", "query_ended_timestamp_seconds"),
+        *("last_committed_batch_id", "last_commit_timestamp_seconds"),
         *("alerting_enabled", "query_expected"),
     }
 )
@@ -103,7 +107,7 @@ class Page:
         for data in ("true", "false"):
             self.add("batches_total", 0, data)
         for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
-            self.add("query_terminations_total", 0, outcome, error_class)
+            self.add(_ENDS, 0, outcome, error_class)
         self._gauges = {k: v for k, v in self._gauges.items() if k[0] not in _OF_THE_CODE}
 
     def start(self, *, reset: bool) -> None:
@@ -119,7 +123,7 @@ class Page:
                 known = "other"
             else:
                 self._error_classes.add(known)
-        self.add("query_terminations_total", 1, outcome, known)
+        self.add(_ENDS, 1, outcome, known)
         for rate in _RATES:
             self._gauges.pop((rate, ()), None)
 
@@ -211,12 +215,13 @@ class Page:
         The rest of the budget goes to others; a query that starts again takes its place back.
         """
         self.query = query
+        ends = {k: number for k, number in self._counters.items() if k[0] == _ENDS and number}
         self._counters.clear()
         self._gauges.clear()
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
-        self._counters.clear()
+        self._counters = ends
         self._durations = Histogram(BATCH_SECONDS)
-        kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
+        kept = {k: s for k, s in self._series.items() if k in ends or k[0] in _STAYS_AFTER_FAILURE}
         self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
         self._count(len(self._series) + AFTER_END)
         self.samples = _group(self._series)
@@ -252,6 +257,10 @@ class Page:
         """What depends on the time, computed for this scrape; `verdict` is the query's at that time."""
         for name, value, labels in live_of_query(query, verdict, times, shared):
             yield name, Sample(PREFIX + name, {**self.labels, **labels}, value)
+        if verdict.cause:  # and not the reason: ages in it would make a series with each scrape
+            words = one_line(verdict.cause)
+            labels = {**self.labels, "state": verdict.state, "reason": words}
+            yield "query_reason_info", Sample(PREFIX + "query_reason_info", labels, 1.0)
         for source, lag in self._lags.items():
             for name, value in live_of(lag, times.now):
                 yield name, Sample(PREFIX + name, {**self.labels, "source": source}, value)

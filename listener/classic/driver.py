@@ -6,13 +6,14 @@ Reads only. Everything private that is used here is tried, and what this Spark d
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.listener.phases import phase_of
 from streamgauge.masking import clean, mask
 from streamgauge.model import decoder
+from streamgauge.model.causes import condense
 from streamgauge.model.observations import (
     ApplicationStatus,
     Gone,
@@ -32,6 +33,7 @@ from .executions import Executions
 from .jvm import attempt, listener_bus, reach, require_context
 
 _TASKS_AFTER_SECONDS = 2.0  # a shorter trigger is over before anybody could ask for its tasks
+_MOST_CAUSES = 10
 _MISSED_POLLS = 3  # so many polls in a row without the run: it is over
 
 
@@ -221,4 +223,13 @@ def _failure(execution: Any) -> tuple[str | None, str | None]:
         return None, None
     cause = exception.get().cause()
     given = attempt(cause.getCondition) or attempt(cause.getErrorClass)  # before 4.0
-    return mask(cause.toString()), given
+    return mask(condense("\nCaused by: ".join(_chain(cause)))), given
+
+
+def _chain(exception: Any) -> Iterator[str]:
+    """An exception and its causes, in words."""
+    for _ in range(_MOST_CAUSES):
+        if exception is None:
+            return
+        yield str(exception.toString())
+        exception = attempt(exception.getCause)

@@ -71,6 +71,8 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     code_version: str | None = None
     alerting: bool = True
     expected: bool = False
+    idempotent_sink: bool | None = None
+    """Whether a batch that is written twice leaves the sink as if written once; wins over the sink's kind."""
     silence_seconds: Seconds | None = None
     partition_series: Annotated[int, Meta(ge=-1)] = 32
     """Backlog by partition: of so many partitions a source, those furthest behind; 0: none, -1: all."""
@@ -109,8 +111,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """auto (as OTEL_* variables say; nothing set: none), off, otlp, or a file for OTLP JSON lines."""
     trace_keep_seconds: Finite = 60.0
     """Batches at least so long, failed and replayed ones and starts are always sampled; -1: as others."""
-    linger_seconds: Seconds = 0.0
-    """Stay so long at exit, at most, until the last state was scraped."""
+    linger_seconds: Seconds | None = None
+    """At exit, wait so long at most until the final state was scraped; unset: for one interval of a Prometheus that scrapes; 0: never."""
     silence_seconds: Seconds = 300.0
     """How long any query may be silent; the budget of each grows from here with its own pace."""
     watch_seconds: Annotated[float, Meta(ge=0.05, le=LONGEST)] = 5.0
@@ -260,6 +262,7 @@ def read_environment(
 
 # Settings that are right or wrong only together with others.
 _PAIRED = frozenset({"metrics_auth_file", "metrics_tls_key"})
+_OPTIONAL_NUMBERS = frozenset({"linger_seconds"})
 
 
 def _parse(name: str, text: str) -> Any:
@@ -274,7 +277,7 @@ def _parse(name: str, text: str) -> Any:
     try:
         if isinstance(default, int):
             return int(text)
-        if isinstance(default, float):
+        if isinstance(default, float) or (name in _OPTIONAL_NUMBERS and text):
             return float(text)
         if isinstance(default, dict):
             return msgspec.json.decode(text)

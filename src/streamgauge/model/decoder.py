@@ -19,6 +19,7 @@ import msgspec
 from streamgauge.errors import StreamgaugeError
 from streamgauge.masking import LONGEST_TEXT, clean, mask
 
+from .causes import condense
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
 from .kinds import sink_kind
 from .phases import FROM_SPARK, PLANS_BATCH, RUNS_BATCH, WHOLE_TRIGGER
@@ -122,7 +123,7 @@ def _name(name: str | None) -> str | None:
 def _to_terminated(
     query_id: str, run_id: str, exception: str | None, given: str | None
 ) -> Terminated:
-    text = mask(exception) if exception else None
+    text = mask(condense(exception)) if exception else None
     return Terminated(
         query_id=query_id,
         run_id=run_id,

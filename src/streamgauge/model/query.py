@@ -61,7 +61,9 @@ class End(Struct, frozen=True, kw_only=True):
     outcome: str  # stopped, failed, unknown
     gone: GoneCause | None = None  # how that is known, where no event said it
     why: str = ""
-    error_class: str | None = None
+    error_class: str | None = None  # of the outermost exception
+    cause_class: str | None = None  # of the innermost; None when that is the same, or unknown
+    message: str = ""  # first line of the innermost, masked, at most 200 characters
     exception: str | None = None
 
     @property

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from .events import Idle, Progress
+from .causes import find_cause
+from .events import Idle, Progress, Terminated
 from .lag import SourceLag, take_batch, take_idle, weigh
-from .observations import QueryStatus
+from .observations import Gone, QueryStatus
 from .query import EVENTS_MISSING, Backlog, End, Moment, Query, Recovery
 from .sources.waiting import Waiting
 
@@ -133,6 +134,25 @@ def take_status(query: Query, seen: QueryStatus, newest_batch: int) -> Query:
         tasks_changed_at=_tasks_changed_at(query, seen),
         ahead_since=(query.ahead_since or seen.at) if ahead else None,
         **_waited(query, seen),
+    )
+
+
+def end_of(cause: Terminated | Gone, at: float) -> End:
+    """How a run ended, from Spark's word for it or from what was found instead."""
+    why = cause.why if isinstance(cause, Gone) else ""
+    gone = cause.cause if isinstance(cause, Gone) else None
+    if not cause.exception:
+        return End(at=at, outcome="unknown" if gone else "stopped", why=why, gone=gone)
+    found = find_cause(cause.exception, cause.error_class)
+    return End(
+        at=at,
+        outcome="failed",
+        why=why,
+        gone=gone,
+        error_class=cause.error_class,
+        cause_class=found.cause_class,
+        message=found.message,
+        exception=cause.exception,
     )
 
 
