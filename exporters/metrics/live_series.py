@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import STATES, Verdict, is_idle
 
+from .rates import rates_of
+
 LiveSeries = tuple[str, float, Mapping[str, str]]  # name, value, labels after app and query
 
 AFTER_END = len(STATES) + 1  # query_state and query_active stay when the query has ended
@@ -29,6 +31,13 @@ def live_of_query(
         yield "batch_duration_max_seconds", longest, _NO_LABELS
     if (freshness := freshness_of(query, now, verdict)) is not None:
         yield "freshness_lag_seconds", freshness, _NO_LABELS
+    rates = rates_of(query, verdict, now)
+    for name, rate in (
+        ("input_rows_per_second", rates.input),
+        ("processed_rows_per_second", rates.processed),
+    ):
+        if rate is not None:
+            yield name, rate, _NO_LABELS
     yield from _status_of(query, now)
 
 

@@ -30,7 +30,8 @@ from streamgauge.model.query import Query
 from streamgauge.model.stats import Stats
 from streamgauge.model.verdict_log import VerdictLog
 
-from .config import Config, fill_owners, load_config
+from .config import Config
+from .environment import fill_owners, load_config
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
 from .lifecycle import EXIT_SECONDS, Lifecycle

@@ -10,7 +10,8 @@ from streamgauge.listener.stream_listener import StreamListener
 from streamgauge.model.stats import Stats
 
 from .agent import Agent
-from .config import Config, ConfigError, load_config
+from .config import Config, ConfigError
+from .environment import load_config
 
 __all__ = ["TelemetryListener"]
 
