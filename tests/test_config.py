@@ -203,7 +203,7 @@ def test_whole_number_is_as_good_as_its_text(config):
 
 def test_config_made_by_hand_takes_no_label_that_is_no_text():
     """It says which, instead of failing somewhere later."""
-    with pytest.raises(ConfigError, match="team is 1.5; it must be text"):
+    with pytest.raises(ConfigError, match="team is 1\\.5; it must be text"):
         Config(team=1.5)
 
 

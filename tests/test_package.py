@@ -18,6 +18,7 @@ SHIPPED = (
     "grafana/dashboards/files/provisioning/datasources/streamgauge-tempo.yml",
     "listener/classic/bridge.py",
     "py.typed",
+    "runbooks/SparkStreamQueryStalled.md",
 )
 GENERIC = ("listener", "exporters", "checkpoint", "grafana", "tests", "bench", "docker", "scripts")
 
