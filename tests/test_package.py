@@ -37,6 +37,18 @@ def wheel(tmp_path_factory):
     return found
 
 
+def test_building_needs_neither_spark_nor_prometheus():
+    """What `make wheel` and `make sbom` would run sets up the tools of a release alone."""
+    for target in ("wheel", "sbom"):
+        done = subprocess.run(
+            ["make", "--dry-run", target], check=True, cwd=ROOT, capture_output=True, text=True
+        )
+        assert [line for line in done.stdout.splitlines() if "setup.py" in line] == [
+            "python3 scripts/setup.py tools"
+        ]
+        assert " .venv/bin" not in done.stdout
+
+
 def test_wheel_holds_one_top_level_module(wheel):
     """Code, types, rules, dashboards and the live page, all inside `streamgauge`."""
     names = zipfile.ZipFile(wheel).namelist()

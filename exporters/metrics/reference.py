@@ -15,6 +15,30 @@ _KINDS = {
 }
 
 
+_OBSERVED = (
+    "## Observed metrics",
+    "",
+    "`streamgauge_observed` has the numbers of `df.observe()`, of the last batch with data. Spark also runs batches without input, to move the",
+    "watermark; what an observation says there replaces the value only where it is not 0 (behind an aggregation, which emits then).",
+    "Between two scrapes values are lost, and they can't be added up. Fields that are counts, named in the query's setting `observed_counts`,",
+    "are therefore also `streamgauge_observed_total`: the sum over all batches, of all runs that this process saw. A batch that is replayed",
+    "after a restart is counted: its first attempt was not committed and Spark sent no event of it. Negative values are never added.",
+    "",
+    "```python",
+    'TelemetryListener(queries={"orders": {"observed_counts": ["quality.bad_rows", "audit.*"]}})',
+    "```",
+    "",
+)
+_OPERATORS = (
+    "## Stateful operators",
+    "",
+    "What an operator counts in one batch is added up. Spark's source calls all of these sums over the tasks of a batch; the",
+    "numbers of variables are the same in each, and are shown as they are. What is in no table of this page is in",
+    "`streamgauge_state_custom`, as Spark gave it.",
+    "",
+)
+
+
 def write_markdown() -> str:
     """The whole page."""
     agent = [m for m in METRICS.values() if m.labels[:2] != QUERY]
@@ -35,12 +59,8 @@ def write_markdown() -> str:
             "",
             *_table(queries),
             "",
-            "## Stateful operators",
-            "",
-            "What an operator counts in one batch is added up. Spark's source calls all of these sums over the tasks of a batch; the",
-            "numbers of variables are the same in each, and are shown as they are. What is in no table of this page is in",
-            "`streamgauge_state_custom`, as Spark gave it.",
-            "",
+            *_OBSERVED,
+            *_OPERATORS,
             *_providers(OPERATOR_METRICS.values()),
             "",
             "## State store providers",

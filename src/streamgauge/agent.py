@@ -44,6 +44,7 @@ from .parts import (
 )
 from .reports import AgentReports
 from .serving import serve
+from .summary import summarize, to_html
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -292,6 +293,8 @@ class Agent:
     def queries(self) -> Mapping[str, Query]:
         """What is known of each query now, by query id."""
         return self.fleet.queries
+
+    __repr__, _repr_html_ = summarize, to_html
 
     def _queries(self) -> Mapping[str, Query]:
         return self.fleet.queries

@@ -75,8 +75,12 @@ def _hang(agent, life, since, **more):
     feed_observation(
         agent,
         QueryStatus(
-            **{"query_id": life.query_id, "run_id": life.run_id, "at": time.time()},
-            **{"trigger_active": True, "data_available": True, "phase": "processing"},
+            query_id=life.query_id,
+            run_id=life.run_id,
+            at=time.time(),
+            trigger_active=True,
+            data_available=True,
+            phase="processing",
             **{"batch_id": life.batch_id + 1, "trigger_started_at": since, **more},
         ),
     )
