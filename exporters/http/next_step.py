@@ -58,5 +58,5 @@ def read_runbook(path: str) -> bytes | None:
     name = _NAME.fullmatch(path)
     if name is None:
         return None
-    file = files("streamgauge").joinpath("runbooks", f"{name[1]}.md")
+    file = files("streamgauge").joinpath(f"runbooks/{name[1]}.md")
     return file.read_bytes() if file.is_file() else None

@@ -164,10 +164,11 @@ def run_check(args: argparse.Namespace) -> int:
 
 def describe(findings: Findings) -> str:
     """The findings for people."""
-    lines = [
-        f"checked: whether the {findings.checked_series} series that the rules need are there, whether the"
-        f" {findings.checked_rules} alerts are loaded, and whether any of their rules fails"
-    ]
+    series, alerts = findings.checked_series, findings.checked_rules
+    checked = (
+        f"whether the {series} series that the rules need are there, whether the {alerts} alerts"
+    )
+    lines = [f"checked: {checked} are loaded, and whether any of their rules fails"]
     lines += [f"missing: {n}, needed by {', '.join(u)}" for n, u in findings.missing.items()]
     lines += [f"not loaded: {name}" for name in findings.not_loaded]
     lines += [f"fails: {name}: {error}" for name, error in findings.rule_errors.items()]
