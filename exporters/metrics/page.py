@@ -17,6 +17,7 @@ from streamgauge.model.verdict import STATES, Verdict
 from .budget import Budget
 from .histogram import BATCH_SECONDS, Histogram
 from .live_series import AFTER_END, Times, live_of_query
+from .observed_series import counted_of, observed_of, speaks_of
 from .operator_series import (
     counters_of_operator,
     gauges_of_operator,
@@ -29,20 +30,19 @@ from .standing_series import standing_of
 from .table import METRICS, PREFIX
 
 _MOST_ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 44  # what every query has besides counters and its last batch, at most
+_ALWAYS = len(STATES) + 46  # what every query has besides counters and its last batch, at most
 _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
 _ENDS = "query_terminations_total"
-_RATES = ("input_rows_per_second", "processed_rows_per_second")
 _WATERMARK = "watermark_timestamp_seconds"
 _EVENT_TIMES = (
     "event_time_min_timestamp_seconds",
     "event_time_avg_timestamp_seconds",
     "event_time_max_timestamp_seconds",
 )
-_OBSERVED = "observed"
+_OBSERVED, _OBSERVED_TOTAL = "observed", "observed_total"
 # Gauges that a batch may leave as they are; they go with the code that made them.
 _OF_THE_CODE = frozenset({_WATERMARK, *_EVENT_TIMES, _OBSERVED})
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
@@ -124,20 +124,19 @@ class Page:
             else:
                 self._error_classes.add(known)
         self.add(_ENDS, 1, outcome, known)
-        for rate in _RATES:
-            self._gauges.pop((rate, ()), None)
 
     def progress(self, batch: Progress, exemplar: Exemplar | None = None) -> None:
         """A batch was committed."""
-        self._gauges = {k: v for k, v in self._gauges.items() if _outlives(k[0], batch)}
+        self._gauges = {k: v for k, v in self._gauges.items() if _outlives(k, batch)}
         self._add_rows(batch)
         self._set_batch(batch)
         self._add_times(batch, exemplar)
         for operator in batch.operators:
             self._write_operator(operator, batch.batch_id)
-        for name, fields in batch.observed.items():
-            for field, value in fields.items():
-                self.set(_OBSERVED, value, name, field)
+        for name, field, value in observed_of(batch):
+            self.set(_OBSERVED, value, name, field)
+        for name, field, value in counted_of(batch, self._settings.observed_counts or ()):
+            self.add(_OBSERVED_TOTAL, value, name, field)
 
     # At the series limit the first to come are shown: what matters most is written first.
 
@@ -156,8 +155,6 @@ class Page:
             self.add("source_input_rows_total", source.rows, source.label)
 
     def _set_batch(self, batch: Progress) -> None:
-        for name, rate in zip(_RATES, (batch.input_rate, batch.processed_rate), strict=True):
-            self.set(name, rate)
         self.set(_WATERMARK, batch.watermark)
         times = (batch.event_min, batch.event_avg, batch.event_max)
         for name, time in zip(_EVENT_TIMES, times, strict=True):
@@ -274,10 +271,11 @@ def _group(series: Mapping[Key, Sample]) -> dict[str, list[Sample]]:
     return samples
 
 
-def _outlives(name: str, batch: Progress) -> bool:
+def _outlives(key: Key, batch: Progress) -> bool:
     """Which gauges of earlier batches still hold when a batch does not speak of them."""
+    name, labels = key
     if name == _OBSERVED:
-        return not batch.observed
+        return not speaks_of(batch, labels[0])
     if name in _EVENT_TIMES:
         return batch.event_max is None
     return name == _WATERMARK and batch.watermark is None

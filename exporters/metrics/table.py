@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from .operators import OPERATOR_METRICS
 from .providers import PROVIDER_METRICS
 
 PREFIX = "streamgauge_"
@@ -75,8 +76,8 @@ _QUERY_METRICS = (
     _counter("phase_duration_seconds_total", "Time in each of Spark's phases of a batch; triggerExecution, which wraps them, is not among them.", "phase"),
     _counter("input_rows_total", "Rows read, as Spark counts them: what is scanned twice, or read again since a worker was lost with it, counts twice."),
     _counter("output_rows_total", "Rows written; absent where the sink does not tell."),
-    _gauge("input_rows_per_second", "Spark's own figure for the last batch; 0 in the first batch of a run."),
-    _gauge("processed_rows_per_second", "Spark's own figure for the last batch."),
+    _gauge("input_rows_per_second", "Rows per second that Spark found for the last batch (0 in the first batch of a run); 0 after an idle event; absent when stalled, blind, ended, or when the next batch is overdue."),
+    _gauge("processed_rows_per_second", "Rows per second that Spark processed in the last batch; absent when idle, stalled, blind, ended, or when the next batch is overdue."),
     _counter("source_input_rows_total", "Rows read from one source.", "source"),
     _gauge("source_backlog_rows", "Rows that wait: the newest known latest offsets less the committed ones; absent when it can't be known.", "source"),
     _gauge("source_backlog_files", "Files that wait, where the source reports them or a look at its log and folder tells.", "source"),
@@ -111,8 +112,9 @@ _QUERY_METRICS = (
     _counter("state_commit_seconds_total", "Time in commits, summed over tasks; not wall time.", "operator"),
     _counter("state_update_seconds_total", "Time in updates, summed over tasks; not wall time.", "operator"),
     _counter("state_removal_seconds_total", "Time in removals, summed over tasks; not wall time.", "operator"),
-    _gauge("state_custom", "What the tables don't know, as Spark gave it.", "operator", "metric"),
-    _gauge("observed", "Numbers of df.observe(), of the last batch that had any.", "name", "field"),
+    _gauge("state_custom", "Spark state metrics that have no series of their own.", "operator", "metric"),
+    _gauge("observed", "Numbers of df.observe(), of the last batch with data.", "name", "field"),
+    _counter("observed_total", "Numbers of df.observe(), added up over all batches; only fields that the setting `observed_counts` names.", "name", "field"),
     _gauge("checkpoint_last_offset_batch_id", "Newest batch in the checkpoint's offsets/: planned."),
     _gauge("checkpoint_last_commit_batch_id", "Newest batch in the checkpoint's commits/: done."),
     _gauge("checkpoint_last_commit_timestamp_seconds", "When the newest file in commits/ was written."),
@@ -133,7 +135,7 @@ _PROVIDER_METRICS = tuple(
         (*QUERY, "operator"),
         f"{metric.help} Spark's {metric.spark}.",
     )
-    for metric in PROVIDER_METRICS.values()
+    for metric in (*OPERATOR_METRICS.values(), *PROVIDER_METRICS.values())
 )
 
 _AGENT_METRICS = (

@@ -164,7 +164,12 @@ def run_check(args: argparse.Namespace) -> int:
 
 def describe(findings: Findings) -> str:
     """The findings for people."""
-    lines = [f"missing: {n}, needed by {', '.join(u)}" for n, u in findings.missing.items()]
+    series, alerts = findings.checked_series, findings.checked_rules
+    checked = (
+        f"whether the {series} series that the rules need are there, whether the {alerts} alerts"
+    )
+    lines = [f"checked: {checked} are loaded, and whether any of their rules fails"]
+    lines += [f"missing: {n}, needed by {', '.join(u)}" for n, u in findings.missing.items()]
     lines += [f"not loaded: {name}" for name in findings.not_loaded]
     lines += [f"fails: {name}: {error}" for name, error in findings.rule_errors.items()]
     lines += [f"not there now: {name}, {why}" for name, why in findings.conditional.items()]

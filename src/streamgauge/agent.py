@@ -30,7 +30,8 @@ from streamgauge.model.stats import Stats
 from streamgauge.model.verdict_log import VerdictLog
 from streamgauge.steady import no_offset, steady_time, wall_offset
 
-from .config import Config, fill_owners, load_config
+from .config import Config
+from .environment import fill_owners, load_config
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
 from .last_scrape import LastScrape
@@ -44,6 +45,7 @@ from .parts import (
 )
 from .reports import AgentReports
 from .serving import serve
+from .summary import summarize, to_html
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -300,6 +302,8 @@ class Agent:
     def queries(self) -> Mapping[str, Query]:
         """What is known of each query now, by query id."""
         return self.fleet.queries
+
+    __repr__, _repr_html_ = summarize, to_html
 
     def _queries(self) -> Mapping[str, Query]:
         return self.fleet.queries
