@@ -18,7 +18,7 @@ from harness import build_session, commits
 from pyspark.sql.streaming import StreamingQueryListener
 
 from streamgauge import TelemetryListener
-from streamgauge.listener.classic.bridge import Bridge, wrap
+from streamgauge.listener.classic.bridge import Bridge, wrap_bridge
 
 PAIRS, PAIR_SECONDS = 36, 2.4  # of batches, with and without
 # On the bus: an application each, since its timer keeps a sample of a thousand times, and the longer it has been
@@ -56,7 +56,7 @@ class Bare(Bridge):
 class BareListener(Stock):
     """Puts `Bare` on the bus."""
 
-    _jlistener = property(lambda self: self.__dict__.setdefault("java", wrap(Bare(None))))
+    _jlistener = property(lambda self: self.__dict__.setdefault("java", wrap_bridge(Bare(None))))
 
 
 class Turn:

@@ -39,7 +39,7 @@ class ClassicDriver:
     """Reads one application; implements `Driver`, whose docstring has the threading contract.
 
     `listeners` gives our Java listeners, to see whether one is still on the bus; `everywhere` our own bus
-    for all sessions, None where there is none.
+    for all sessions, None where there is none; `drain` waits for what they have heard.
     """
 
     stop_cause = GoneCause.APPLICATION_STOPPED
@@ -49,10 +49,12 @@ class ClassicDriver:
         *,
         listeners: Callable[[], Sequence[Any]],
         everywhere: Callable[[], Any] = lambda: None,
+        drain: Callable[[float], bool] = lambda _: True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._listeners = listeners
         self._everywhere = everywhere
+        self._drain = drain
         self._clock = clock
         self._executions = Executions()
         self._missed_polls: dict[str, int] = {}  # by run id
@@ -86,8 +88,10 @@ class ClassicDriver:
         )
 
     def drain(self, seconds: float) -> None:
-        """Wait, for so long at most, until Spark's bus is empty."""
+        """Wait, for so long at most, until Spark's bus is empty and our listeners' events are here."""
+        until = time.monotonic() + seconds
         attempt(lambda: listener_bus().waitUntilEmpty(int(seconds * 1000)))
+        self._drain(max(0.0, until - time.monotonic()))
 
     def skip_farewells(self) -> None:
         """Nothing to do: a classic driver waits for no server at exit."""

@@ -40,7 +40,10 @@ def choose_driver(
     from streamgauge.listener.classic.driver import ClassicDriver  # noqa: PLC0415 - needs Py4J
 
     return ClassicDriver(
-        listeners=registrations.listeners, everywhere=registrations.bus, clock=clock
+        listeners=registrations.listeners,
+        everywhere=registrations.bus,
+        drain=registrations.drain,
+        clock=clock,
     )
 
 
