@@ -46,8 +46,9 @@ def removeListener(listener):  # noqa: N802
 
 @pytest.fixture(autouse=True)
 def _no_jvm(monkeypatch):
-    """The bridge itself stands for its Java object; PySpark's own is the word `slow`."""
-    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap", lambda bridge: bridge)
+    """The callback itself stands for its Java object; PySpark's own is the word `slow`."""
+    place = "streamgauge.listener.stream_listener"
+    monkeypatch.setattr(f"{place}.make_queue_listener", lambda host: Bridge(host.inbox))
     monkeypatch.setattr(StreamingQueryListener, "_jlistener", "slow", raising=False)
 
 

@@ -6,6 +6,7 @@ Reads only. Everything private that is used here is tried, and what this Spark d
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ class ClassicDriver:
     """Reads one application; implements `Driver`, whose docstring has the threading contract.
 
     `listeners` gives our Java listeners, to see whether one is still on the bus; `everywhere` our own bus
-    for all sessions, None where there is none.
+    for all sessions, None where there is none; `drain` waits for what they have heard.
     """
 
     stop_cause = GoneCause.APPLICATION_STOPPED
@@ -52,11 +53,13 @@ class ClassicDriver:
         *,
         listeners: Callable[[], Sequence[Any]],
         everywhere: Callable[[], Any] = lambda: None,
+        drain: Callable[[float], bool] = lambda _: True,
         clock: Callable[[], float] = steady_time,
         wall_offset: Callable[[], float] = no_offset,
     ) -> None:
         self._listeners = listeners
         self._everywhere = everywhere
+        self._drain = drain
         self._clock = clock
         self._wall_offset = wall_offset
         self._executions = Executions()
@@ -92,8 +95,10 @@ class ClassicDriver:
         )
 
     def drain(self, seconds: float) -> None:
-        """Wait, for so long at most, until Spark's bus is empty."""
+        """Wait, for so long at most, until Spark's bus is empty and our listeners' events are here."""
+        until = time.monotonic() + seconds
         attempt(lambda: listener_bus().waitUntilEmpty(int(seconds * 1000)))
+        self._drain(max(0.0, until - time.monotonic()))
 
     def skip_farewells(self) -> None:
         """Nothing to do: a classic driver waits for no server at exit."""
