@@ -21,11 +21,11 @@ HEADER = (
     "#\n"
     "# A team with its own pager: copy this in front of the last route, and add its receivers.\n"
     "#    - matchers:\n"
-    "#        - \"team=\\\"YOUR_TEAM\\\"\"\n"
+    '#        - "team=\\"YOUR_TEAM\\""\n'
     "#      receiver: YOUR_TEAM-tickets\n"
     "#      routes:\n"
     "#        - matchers:\n"
-    "#            - \"severity=\\\"critical\\\"\"\n"
+    '#            - "severity=\\"critical\\""\n'
     "#          receiver: YOUR_TEAM-pager\n"
 )
 QUERY = ["job", "app", "query"]

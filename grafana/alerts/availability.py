@@ -44,8 +44,8 @@ AVAILABILITY = Group(
             "failed_for",
             "A streaming query ended with an error and is not running.",
             f"{{{{ $labels.query }}}} of {{{{ $labels.app }}}} failed at {_LAST_END} and has not started"
-            f" again. {_WHY_FAILED} The last batch that it committed is {_LAST_BATCH}; its checkpoint is"
-            f" {ask_checkpoint()}.",
+            f" again. {_WHY_FAILED} Its last run started at {_LAST_START}; the last batch that it committed is"
+            f" {_LAST_BATCH}; its checkpoint is {ask_checkpoint()}.",
             "No data is processed; the sources' retention is running.",
             f"Run {checkpoint_command()}: it says what a restart would replay. Fix the cause, then start the"
             " query again.",
@@ -114,7 +114,9 @@ AVAILABILITY = Group(
             keep="cause_keep",
             reason=ask_failure(
                 "$restart_window",
-                ask_reason("no end was seen: the driver was killed, or exited without stopping its queries"),
+                ask_reason(
+                    "no end was seen: the driver was killed, or exited without stopping its queries"
+                ),
             ),
         ),
     ),

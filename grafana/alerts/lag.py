@@ -15,12 +15,12 @@ def _grows(unit: str) -> str:
     """A backlog of which no rate is known: it grows, and no batch of the window brings it down."""
     backlog = f"query:streamgauge_backlog:{unit}"
     return (
-        "  or on ($Q)\n"
-        "  (\n"
-        f"    deriv({backlog}[$trend_window]) > 0\n"
-        f"    and on ($Q) min_over_time({backlog}[$trend_window]) > on ($Q) $$backlog_{unit}\n"
-        "    and on ($Q) sum by ($Q) (increase(streamgauge_batches_total[$trend_window])) >= 2\n"
-        "  )\n"
+        "    or on ($Q)\n"
+        "    (\n"
+        f"      deriv({backlog}[$trend_window]) > 0\n"
+        f"      and on ($Q) min_over_time({backlog}[$trend_window]) > on ($Q) $$backlog_{unit}\n"
+        "      and on ($Q) sum by ($Q) (increase(streamgauge_batches_total[$trend_window])) >= 2\n"
+        "    )\n"
     )
 
 
@@ -31,12 +31,14 @@ LAG = Group(
             "FallingBehind",
             "warning",
             "(\n"
-            f"  deriv({_BACKLOG}[$trend_window]) > 0\n"
-            f"  and on ($Q) {_BACKLOG} > on ($Q) $$backlog_rows\n"
-            f"  and on ($Q) {_BACKLOG} / on ($Q) clamp_min(sum by ($Q) (rate(streamgauge_input_rows_total[$trend_window])), 1) > $drain_seconds\n"
+            "  (\n"
+            f"    deriv({_BACKLOG}[$trend_window]) > 0\n"
+            f"    and on ($Q) {_BACKLOG} > on ($Q) $$backlog_rows\n"
+            f"    and on ($Q) {_BACKLOG} / on ($Q) clamp_min(sum by ($Q) (rate(streamgauge_input_rows_total[$trend_window])), 1) > $drain_seconds\n"
             + "".join(_grows(unit) for unit in ("files", "bytes", "versions"))
             # Between two triggers that far apart every backlog grows.
-            + f"  unless on ($Q) {_TRIGGER} >= $trend_window\n"
+            + "  )\n"
+            f"  unless on ($Q) {_TRIGGER} >= $trend_window\n"
             "  or on ($Q)\n"
             "  (\n"
             '    max by ($Q) (avg_over_time(streamgauge_query_state{state="falling_behind"}[$trend_window])) > 0.5\n'

@@ -12,10 +12,16 @@ _MATCHER = re.compile(
     (?P<value>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)\s*""",
     re.VERBOSE,
 )
-_ESCAPE = re.compile(r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|[0-7]{3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
-_UNQUOTED = re.compile(r"\s*(?P<label>[a-zA-Z_]\w*)\s*(?P<operator>=~|!~|!=|=)\s*(?P<value>[^\"'`,{}]+)")
+_ESCAPE = re.compile(
+    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|[0-7]{3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+)
+_UNQUOTED = re.compile(
+    r"\s*(?P<label>[a-zA-Z_]\w*)\s*(?P<operator>=~|!~|!=|=)\s*(?P<value>[^\"'`,{}]+)"
+)
 # What Go's regular expressions have and Python's have not.
-_GO_ONLY = re.compile(r"\\p\{\^?\w+\}|\\P\{\w+\}|\\[pP]\w|\\z|\\C|\\Q.*?\\E|\(\?[a-zA-Z-]*U[a-zA-Z-]*\)")
+_GO_ONLY = re.compile(
+    r"\\p\{\^?\w+\}|\\P\{\w+\}|\\[pP]\w|\\z|\\C|\\Q.*?\\E|\(\?[a-zA-Z-]*U[a-zA-Z-]*\)"
+)
 FORM = """name="value", with = != =~ or !~, several separated by commas, such as cluster="eu",env!="dev\""""
 
 
