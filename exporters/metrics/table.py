@@ -108,7 +108,7 @@ _QUERY_METRICS = (
     _gauge("state_snapshot_lag_versions", "Versions since the last uploaded snapshot of the store that lags most (Spark 4.1+).", "operator"),
     _counter("state_rows_updated_total", "Rows added or changed.", "operator"),
     _counter("state_rows_removed_total", "Rows evicted.", "operator"),
-    _counter("state_rows_dropped_by_watermark_total", "Rows that came too late.", "operator"),
+    _counter("state_rows_dropped_by_watermark_total", "Rows dropped because their event time was before the watermark. Spark counts them after partial aggregation: rows of one key and window that were combined count once, so more rows may be lost (156 counted for 228).", "operator"),
     _counter("state_commit_seconds_total", "Time in commits, summed over tasks; not wall time.", "operator"),
     _counter("state_update_seconds_total", "Time in updates, summed over tasks; not wall time.", "operator"),
     _counter("state_removal_seconds_total", "Time in removals, summed over tasks; not wall time.", "operator"),
