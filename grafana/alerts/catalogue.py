@@ -10,7 +10,7 @@ from .checkpoint import CHECKPOINT
 from .event_time import EVENT_TIME
 from .lag import LAG
 from .progress import PROGRESS
-from .recordings import BASE, BASELINES
+from .recordings import BASE, BASELINES, SLICES
 from .regression import REGRESSION
 from .slo import SLO
 from .state import STATE
@@ -25,6 +25,7 @@ GROUPS: tuple[Group, ...] = (
     LAG,
     EVENT_TIME,
     STATE,
+    SLICES,
     BASELINES,
     REGRESSION,
     CHECKPOINT,

@@ -83,11 +83,16 @@ class Alert:
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that are evaluated together, in order; `category` is the alerts' label."""
+    """Rules that are evaluated together, in order; `category` is the alerts' label.
+
+    `interval` names the rule parameter that says how often. Alerts and dashboards read a recorded series
+    up to five minutes after its last sample, so a group that they read is evaluated every two minutes or more often.
+    """
 
     category: str
     recordings: tuple[Recording, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    interval: str = "evaluation_interval"
 
     @property
     def name(self) -> str:

@@ -120,6 +120,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     # ---- regressions
     _seconds("baseline_window", 7 * _DAY, "history that a query is compared with"),
     _seconds("baseline_step", 5 * _MINUTE, "resolution of that history"),
+    _seconds("baseline_slice", _HOUR, "the history is summed once per slice of this length"),
+    _seconds("baseline_interval", _MINUTE, "how often the history is put together from its slices"),
     _seconds(
         "baseline_offset", _HOUR, "the newest part of it, left out: an incident trains nothing"
     ),
