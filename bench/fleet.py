@@ -36,6 +36,8 @@ from stage import free_port
 from streamgauge.grafana.alerts.settings import duration_text
 
 RULES = ROOT / "grafana" / "alerts" / "rules" / "streamgauge.rules.yml"
+OF_BATCHES = "query:streamgauge_batch_duration"
+MEAN = f"{OF_BATCHES}:mean15m"
 A_DRIVER = 10  # queries
 RULE_SHARE, GROUP_SHARE = 0.3, 0.6  # of its interval that a rule, that all rules of a group may take
 LONGEST = 60  # seconds; a group of a longer interval is evaluated as often as this while it is measured
@@ -153,7 +155,8 @@ def learn(folder: Path) -> list[dict[str, Any]]:
         prometheus = Prometheus(folder, longest=5)
         try:
             wait_until(lambda: everything(prometheus), 180, "the first evaluation")
-            return prometheus.get("query", query='{__name__=~".*streamgauge_.+"}')["result"]
+            series = prometheus.get("query", query='{__name__=~".*streamgauge_.+"}')["result"]
+            return [*series, *slices(series)]
         finally:
             prometheus.stop()
             shutil.rmtree(folder / "data")
@@ -161,8 +164,15 @@ def learn(folder: Path) -> list[dict[str, Any]]:
 
 def everything(prometheus: Prometheus) -> bool:
     """Whether every query is seen, and every rule was evaluated after that."""
-    recorded = prometheus.value("count(query:streamgauge_batch_duration:sumsq1h)")
-    return recorded >= AGENTS * A_DRIVER
+    return prometheus.value(f"count({MEAN})") >= AGENTS * A_DRIVER
+
+
+def slices(series: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """An hour's sums, which no Prometheus has after a minute."""
+    for one in series:
+        if one["metric"]["__name__"] == MEAN:
+            for part in ("count", "sum", "sumsq"):
+                yield {**one, "metric": {**one["metric"], "__name__": f"{OF_BATCHES}:{part}1h"}}
 
 
 def measure(queries: int, series: list[dict[str, Any]], folder: Path) -> dict[str, Any]:

@@ -121,9 +121,9 @@ _SLICE = "[$baseline_slice:$baseline_step]"
 
 
 def _week(part: str) -> str:
-    """The sum of an hour's part over the week: one sample per hour, however often it was recorded."""
-    hour = f"last_over_time(query:streamgauge_batch_duration:{part}1h[$baseline_slice])"
-    return f"sum_over_time({hour}[$baseline_window:$baseline_slice] offset $baseline_offset)"
+    """The sum of an hour's part over the week."""
+    hours = f"query:streamgauge_batch_duration:{part}1h[$baseline_window]"
+    return f"sum_over_time({hours} offset $baseline_offset)"
 
 
 # Sums, not means: the week's mean weighs each hour by its count, and PromQL can't multiply two ranges.
@@ -155,20 +155,21 @@ BASELINES = Group(
     recordings=(
         Recording(
             "query:streamgauge_batch_duration:count1w",
-            _week("count"),
+            # One sample per hour, however often it was recorded.
+            "sum_over_time(last_over_time(query:streamgauge_batch_duration:count1h[$baseline_slice])"
+            "[$baseline_window:$baseline_slice] offset $baseline_offset)",
             "steps of the last week in which there were batches",
         ),
         Recording(
             "query:streamgauge_batch_duration:avg1w",
-            f"{_week('sum')}\n"
-            "/ on ($Q) (query:streamgauge_batch_duration:count1w >= $baseline_minimum / $baseline_step)",
+            f"{_week('sum')} / on ($Q) {_week('count')}\n"
+            "and on ($Q) query:streamgauge_batch_duration:count1w >= $baseline_minimum / $baseline_step",
             "usual duration of a batch; absent until there is a day's worth of batches",
         ),
         Recording(
             "query:streamgauge_batch_duration:stddev1w",
             "sqrt(clamp_min(\n"
-            f"  {_week('sumsq')}\n"
-            "  / on ($Q) query:streamgauge_batch_duration:count1w\n"
+            f"  {_week('sumsq')} / on ($Q) {_week('count')}\n"
             "  - on ($Q) query:streamgauge_batch_duration:avg1w ^ 2,\n"
             "  0\n"
             "))",
