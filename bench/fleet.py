@@ -39,8 +39,13 @@ RULES = ROOT / "grafana" / "alerts" / "rules" / "streamgauge.rules.yml"
 OF_BATCHES = "query:streamgauge_batch_duration"
 MEAN = f"{OF_BATCHES}:mean15m"
 A_DRIVER = 10  # queries
-RULE_SHARE, GROUP_SHARE = 0.3, 0.6  # of its interval that a rule, that all rules of a group may take
-LONGEST = 60  # seconds; a group of a longer interval is evaluated as often as this while it is measured
+RULE_SHARE, GROUP_SHARE = (
+    0.3,
+    0.6,
+)  # of its interval that a rule, that all rules of a group may take
+LONGEST = (
+    60  # seconds; a group of a longer interval is evaluated as often as this while it is measured
+)
 
 
 # ---- Prometheus -----------------------------------------------------------------------------
@@ -56,7 +61,9 @@ class Prometheus:
         text = RULES.read_text()
         for every in set(intervals().values()):
             if every > longest:
-                text = re.sub(f'interval: "{duration_text(every)}"', f'interval: "{longest}s"', text)
+                text = re.sub(
+                    f'interval: "{duration_text(every)}"', f'interval: "{longest}s"', text
+                )
         rules.write_text(text)
         config = folder / "prometheus.yml"
         config.write_text(f"""

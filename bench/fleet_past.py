@@ -71,9 +71,7 @@ def give_past(series: list[dict[str, Any]], drivers: int, folder: Path, until: f
         kinds: dict[float, list[dict[str, str]]] = defaultdict(list)
         for one in many:
             value = float(one["value"][1])
-            kinds[value if value in {0, 1, STARTED} else 2.0].extend(
-                copies(one["metric"], drivers)
-            )
+            kinds[value if value in {0, 1, STARTED} else 2.0].extend(copies(one["metric"], drivers))
         for value, labels in kinds.items():
             past.add(labels, shape(name, value, count), step)
     past.write(folder)

@@ -93,11 +93,12 @@ class Group:
     recordings: tuple[Recording, ...] = ()
     alerts: tuple[Alert, ...] = ()
     interval: str = "evaluation_interval"
+    part: str = ""
 
     @property
     def name(self) -> str:
-        """The group's name in the rule file."""
-        return f"streamgauge.{self.category}"
+        """The group's name in the rule file; groups of one category differ by their part."""
+        return f"streamgauge.{self.category}{'-' * bool(self.part)}{self.part}"
 
 
 def expand(text: str, settings: Settings, selector: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import re
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from streamgauge.grafana.alerts.prometheus import Export, rule_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -33,7 +31,7 @@ LIMIT = 0.02
 
 def rhythm(t: float) -> float:
     """Long batches at noon, short ones at night and at the weekend."""
-    noise = random.Random(int(t / MINUTE)).gauss(0, 0.5)
+    noise = (int(t / MINUTE) * 0.618 % 1 - 0.5) * 2
     weekend = 0.6 if t % (7 * DAY) > 5 * DAY else 1.0
     return weekend * (10 + 4 * math.sin(2 * math.pi * t / DAY)) + noise
 
