@@ -49,7 +49,7 @@ def rule_groups(export: Export) -> list[dict[str, Any]]:
     for group in GROUPS:
         rules = _rules(group, export)
         if rules:
-            interval = export.settings.duration("evaluation_interval")
+            interval = export.settings.duration(group.interval)
             groups.append({"name": group.name, "interval": interval, "rules": rules})
     return groups
 

@@ -201,24 +201,64 @@ BASE = Group(
     ),
 )
 
+_MEAN = "query:streamgauge_batch_duration:mean15m"
+_SLICE = "[$baseline_slice:$baseline_step]"
+
+
+def _week(part: str) -> str:
+    """The sum of an hour's part over the week."""
+    hours = f"query:streamgauge_batch_duration:{part}1h[$baseline_window]"
+    return f"sum_over_time({hours} offset $baseline_offset)"
+
+
+# Sums, not means: the week's mean weighs each hour by its count, and PromQL can't multiply two ranges.
+SLICES = Group(
+    "slices",
+    interval="baseline_slice",
+    recordings=(
+        Recording(
+            "query:streamgauge_batch_duration:count1h",
+            f"count_over_time({_MEAN}{_SLICE})",
+            "steps of the last hour in which there were batches; recorded once per hour",
+        ),
+        Recording(
+            "query:streamgauge_batch_duration:sum1h",
+            f"sum_over_time({_MEAN}{_SLICE})",
+            "sum of the mean batch duration over those steps: mean times count",
+        ),
+        Recording(
+            "query:streamgauge_batch_duration:sumsq1h",
+            f"sum_over_time(({_MEAN} ^ 2){_SLICE})",
+            "sum of its squares over those steps: mean square times count",
+        ),
+    ),
+)
+
 BASELINES = Group(
     "baselines",
+    interval="baseline_interval",
     recordings=(
         Recording(
             "query:streamgauge_batch_duration:count1w",
-            "count_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)",
-            "steps in which there were batches; a rule of its own, since a week takes long to read",
+            # One sample per hour, however often it was recorded.
+            "sum_over_time(last_over_time(query:streamgauge_batch_duration:count1h[$baseline_slice])"
+            "[$baseline_window:$baseline_slice] offset $baseline_offset)",
+            "steps of the last week in which there were batches",
         ),
         Recording(
             "query:streamgauge_batch_duration:avg1w",
-            "avg_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)\n"
+            f"{_week('sum')} / on ($Q) {_week('count')}\n"
             "and on ($Q) query:streamgauge_batch_duration:count1w >= $baseline_minimum / $baseline_step",
-            "usual length of a batch; absent until there is a day's worth of batches",
+            "usual duration of a batch; absent until there is a day's worth of batches",
         ),
         Recording(
             "query:streamgauge_batch_duration:stddev1w",
-            "stddev_over_time(query:streamgauge_batch_duration:mean15m[$baseline_window:$baseline_step] offset $baseline_offset)",
-            "how much that varies",
+            "sqrt(clamp_min(\n"
+            f"  {_week('sumsq')} / on ($Q) {_week('count')}\n"
+            "  - on ($Q) query:streamgauge_batch_duration:avg1w ^ 2,\n"
+            "  0\n"
+            "))",
+            "standard deviation of that; absent when it is",
         ),
         Recording(
             "query:streamgauge_input_rows:rate1h",

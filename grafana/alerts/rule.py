@@ -91,16 +91,22 @@ class Alert:
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that are evaluated together, in order; `category` is the alerts' label."""
+    """Rules that are evaluated together, in order; `category` is the alerts' label.
+
+    `interval` names the rule parameter that says how often. Alerts and dashboards read a recorded series
+    up to five minutes after its last sample, so a group that they read is evaluated every two minutes or more often.
+    """
 
     category: str
     recordings: tuple[Recording, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    interval: str = "evaluation_interval"
+    part: str = ""
 
     @property
     def name(self) -> str:
-        """The group's name in the rule file."""
-        return f"streamgauge.{self.category}"
+        """The group's name in the rule file; groups of one category differ by their part."""
+        return f"streamgauge.{self.category}{'-' * bool(self.part)}{self.part}"
 
 
 def expand(text: str, settings: Settings, selector: str = "") -> str:

@@ -31,9 +31,8 @@ _WINDOWS = {
     "burn_1h": "burn_step",
     "burn_2h": "burn_step",
     "burn_6h": "burn_coarse_step",
-    "burn_1d": "burn_coarse_step",
-    "burn_3d": "burn_coarse_step",
 }
+_LONG_WINDOWS = {"burn_1d": "burn_coarse_step", "burn_3d": "burn_coarse_step"}
 
 
 def _ratio(window: str) -> str:
@@ -105,6 +104,16 @@ SLO = Group(
     alerts=(
         _burn("1h", "burn_1h", "burn_5m", "burn_fast", None),
         _burn("6h", "burn_6h", "burn_30m", "burn_slow", None),
+    ),
+)
+
+# Days change slowly and take long to read.
+SLO_DAYS = Group(
+    "slo",
+    part="days",
+    interval="burn_interval",
+    recordings=tuple(_record(window, step) for window, step in _LONG_WINDOWS.items()),
+    alerts=(
         _burn("1d", "burn_1d", "burn_2h", "burn_day", "burn_day_for"),
         _burn("3d", "burn_3d", "burn_6h", "burn_three_days", "burn_three_days_for"),
     ),

@@ -37,6 +37,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     # ---- how the rules run
     _seconds("evaluation_interval", 30, "how often the rules are evaluated"),
     _seconds("memory_window", _DAY, "how long a driver that is gone is remembered, and paged for"),
+    _seconds("memory_interval", 5 * _MINUTE, "how often what is remembered is sampled"),
+    _seconds("memory_recent", 30 * _MINUTE, "the part of it that is read as it was scraped"),
     _seconds(
         "seen_window", _MINUTE, "how long what was scraped once is there for the rules to see"
     ),
@@ -133,6 +135,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     # ---- regressions
     _seconds("baseline_window", 7 * _DAY, "history that a query is compared with"),
     _seconds("baseline_step", 5 * _MINUTE, "resolution of that history"),
+    _seconds("baseline_slice", _HOUR, "the history is summed once per slice of this length"),
+    _seconds("baseline_interval", _MINUTE, "how often the history is put together from its slices"),
     _seconds(
         "baseline_offset", _HOUR, "the newest part of it, left out: an incident trains nothing"
     ),
@@ -164,6 +168,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("freshness_objective", 0.99, "ratio", "share of the time that must be fresh"),
     _seconds("burn_step", _MINUTE, "resolution of windows up to two hours"),
     _seconds("burn_coarse_step", 5 * _MINUTE, "resolution of longer windows"),
+    _seconds("burn_interval", 2 * _MINUTE, "how often windows of days are evaluated"),
     _seconds("burn_5m", 5 * _MINUTE, "short window of the fast burn"),
     _seconds("burn_30m", 30 * _MINUTE, "short window of the slow burn that pages"),
     _seconds("burn_1h", _HOUR, "long window of the fast burn"),
