@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .board import Override, Panel, Target
 from .colours import BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
-from .links import EXPLORE_CHOSEN
+from .links import EXPLORE_LINE
 from .promql import ON, QUERY, best, rate, series
 
 _NO_BATCH = "No batch with data in this time range."
@@ -71,7 +71,7 @@ _QUANTILES = Panel(
         Override("^p95$", (("color", BLUE),)),
         Override("^longest of the hour$", (("color", GREY),)),
     ),
-    links=(EXPLORE_CHOSEN,),
+    links=(EXPLORE_LINE,),
 )
 
 _PHASES = Panel(
@@ -96,7 +96,7 @@ _PHASES = Panel(
 )
 
 _COUNTS = Panel(
-    "Batches a minute",
+    "Batches per minute",
     "timeseries",
     "short",
     "Bad is nothing but empty batches while data waits, or replays that repeat.",

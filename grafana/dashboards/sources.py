@@ -164,7 +164,7 @@ SOURCES = Board(
                     "Backlog: growth",
                     "timeseries",
                     "short",
-                    f"Rows a second by which the backlog grows, over {window('trend_window')}. Bad is above 0"
+                    f"Rows per second by which the backlog grows, over {window('trend_window')}. Bad is above 0"
                     " for long; below 0 it is catching up.",
                     _SILENT,
                     (
@@ -179,6 +179,7 @@ SOURCES = Board(
                     width=8,
                     minimum=None,
                     steps=((None, GREEN), (0, ORANGE)),
+                    line=True,
                 ),
                 Panel(
                     "Cut short by its limit",
@@ -207,7 +208,7 @@ SOURCES = Board(
                     overrides=PHASE_COLOURS,
                 ),
                 Panel(
-                    "Data waits",
+                    "Data available",
                     "state-timeline",
                     "short",
                     "Whether the source has rows that were not read at the last look. Bad is yes while"
@@ -215,7 +216,7 @@ SOURCES = Board(
                     "The query was not looked at in this time range.",
                     (Target(best("max", "query_data_available"), "{{query}}"),),
                     alerts=("CommitsStalled",),
-                    mappings={"0": ("nothing waits", GREY), "1": ("data waits", BLUE)},
+                    mappings={"0": ("no", GREY), "1": ("yes", BLUE)},
                 ),
             ),
         ),
@@ -282,7 +283,13 @@ SOURCES = Board(
                     "Whether the sink writes the rows of a replayed batch twice. Bad is twice, together"
                     " with replays.",
                     "It can't be known from outside (foreach, foreachBatch).",
-                    (Target(best("max", "sink_idempotent"), "sink", instant=True),),
+                    (
+                        Target(
+                            f"bottomk(1, {best('max', 'sink_idempotent')})",
+                            "{{query}}",
+                            instant=True,
+                        ),
+                    ),
                     alerts=("DuplicateRisk",),
                     condition="the sink is one whose manners are known: files, Delta, Kafka, memory, console",
                     width=8,
