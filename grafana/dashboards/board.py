@@ -81,7 +81,9 @@ class Panel:
         str, ...
     ] = ()  # columns that the table is sorted by, largest first unless with a minus
     links: tuple[Link, ...] = ()
-    name: str = ""  # of a bar: from its labels; Grafana leaves out the name of a single bar otherwise
+    name: str = (
+        ""  # of a bar: from its labels; Grafana leaves out the name of a single bar otherwise
+    )
 
     @property
     def is_value(self) -> bool:

@@ -17,7 +17,7 @@ FINE, COULD_NOT_LOOK = 0, 2
 _FILES = Path(__file__).with_name("files")
 _TRACEQL_LINK = re.compile(
     r'"queryType":"traceql","query":"\{resource\.service\.name=\\"(.+?)\\"'
-    r' %26%26 span\.(spark\.streaming\.query\.label=\\".+?\\")\} with \(most_recent=true\)"'
+    r'\} \| \{span\.(spark\.streaming\.query\.label=\\".+?\\")\} with \(most_recent=true\)"'
 )
 
 _NO_RUNBOOKS = (

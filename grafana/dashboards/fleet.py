@@ -271,8 +271,7 @@ _FIRING = Panel(
     "No alert is firing.",
     (
         Target(
-            f"time() - max by ({ALERT_LABELS}) ({ALERTS_SINCE})\n"
-            f"and on ({ALERT_LABELS}) {ALERTS}",
+            f"time() - max by ({ALERT_LABELS}) ({ALERTS_SINCE})\nand on ({ALERT_LABELS}) {ALERTS}",
             instant=True,
         ),
     ),

@@ -26,11 +26,15 @@ TRACE_SEARCH = (
 
 
 def explore(app: str, query: str) -> str:
-    """Grafana's trace search on the batches and starts of a query."""
+    """Grafana's trace search on the batches and starts of a query.
+
+    Two filters, one after the other: Grafana decodes a link, so that an escaped `&&` would end the parameter.
+    For the same reason a link can't carry a name with `&`, `#`, `+` or `%` in it.
+    """
     return (
         '/explore?left={"datasource":"${traces}","queries":[{"refId":"A","queryType":"traceql",'
         f'"query":"{{resource.service.name=\\"{app}\\"'
-        f' %26%26 span.spark.streaming.query.label=\\"{query}\\"}} with (most_recent=true)"}}],'
+        f'}} | {{span.spark.streaming.query.label=\\"{query}\\"}} with (most_recent=true)"}}],'
         '"range":{"from":"${__from}","to":"${__to}"}}'
     )
 

@@ -12,19 +12,26 @@ _UNSTACKED = ("custom.stacking", {"mode": "none"})
 _TRIGGER_LINE = Override(
     "^trigger interval$", (_UNSTACKED, *DASHED, ("color", RED), ("custom.lineWidth", 2))
 )
-PHASE_COLOURS = tuple(
-    Override(f"^{phase}$", (("color", colour),))
-    for phase, colour in (
-        ("add_batch", BLUE),
-        ("query_planning", PURPLE),
-        ("get_batch", GREY),
-        ("(latest_offset|get_offset)", GREEN),
-        ("wal_commit", YELLOW),
-        ("(commit_offsets|commit_batch)", "#8ab8ff"),
-    )
-)
+_PHASE_COLOURS = {
+    "add_batch": BLUE,
+    "query_planning": PURPLE,
+    "get_batch": GREY,
+    "latest_offset|get_offset": GREEN,
+    "wal_commit": YELLOW,
+    "commit_offsets|commit_batch": "#8ab8ff",
+}
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
 _TRIGGER = Target(f"{best('max', 'trigger_interval_seconds')} > 0", "trigger interval")
+
+
+def phase_colours(phases: str = "|".join(_PHASE_COLOURS)) -> tuple[Override, ...]:
+    """The colours of these phases; the same on every panel."""
+    wanted = set(phases.split("|"))
+    return tuple(
+        Override(f"^({names})$", (("color", colour),))
+        for names, colour in _PHASE_COLOURS.items()
+        if wanted & set(names.split("|"))
+    )
 
 
 def _quantile(share: float) -> str:
@@ -92,7 +99,7 @@ _PHASES = Panel(
     height=9,
     stack=True,
     fill=60,
-    overrides=(*PHASE_COLOURS, _TRIGGER_LINE),
+    overrides=(*phase_colours(), _TRIGGER_LINE),
 )
 
 _COUNTS = Panel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Override, Panel, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED
 from .links import EXPLORE_LINE, EXPLORE_ROW, RUNBOOKS
-from .promql import ON, QUERY, VERDICT, VERDICT_NOW, best, parameter, recorded, series, window
+from .promql import ON, VERDICT, VERDICT_NOW, best, parameter, recorded, series, window
 from .verdicts import AGENT_VERDICT_TEXTS, VERDICT_TEXTS
 
 NO_QUERY = "No such query in this time range: choose another, or a longer range."
@@ -118,9 +118,9 @@ _REASON = Panel(
     " that is well has none. A click on the query opens the traces of its batches.",
     "Nothing is wrong, or the agent is older than this dashboard.",
     (
-        Target(f"max by ({QUERY}, state, reason) ({series('query_reason_info')})", instant=True),
+        Target(f"max by (app, query, state, reason) ({series('query_reason_info')})", instant=True),
         Target(
-            f"max by ({QUERY}, error_class, cause_class, message) ({series('query_failure_info')})",
+            f"max by (app, query, error_class, cause_class, message) ({series('query_failure_info')})",
             instant=True,
         ),
     ),

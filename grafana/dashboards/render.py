@@ -249,7 +249,10 @@ def _panel(panel: Panel) -> Any:
     if panel.links:
         builder = builder.data_links([_link(link) for link in panel.links])
     builder = shape(builder, panel)
-    if panel.kind in {"table", "traces"}:  # Grafana would write the panel's text into every empty cell
+    if panel.kind in {
+        "table",
+        "traces",
+    }:  # Grafana would write the panel's text into every empty cell
         blank = model.DynamicConfigValue(id_val="noValue", value="")
         builder = builder.override_by_regexp(".*", [blank])
     for override in panel.overrides:

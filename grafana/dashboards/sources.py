@@ -6,13 +6,14 @@ from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
 from .promql import ON, QUERY, best, increase, parameter, rate, recorded, series, window
 from .query import ROWS
-from .query_batches import PHASE_COLOURS
+from .query_batches import phase_colours
 
 _TELLS = "the source tells how far it is: Kafka, or another that reports its latest offset"
 _SILENT = "The source does not say how many rows wait (files and sockets don't)."
 _PROBED = "the probe looks at the source itself"
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
 _READING = "latest_offset|get_offset|get_batch|wal_commit"
+_WRITING = "add_batch|commit_batch|commit_offsets"
 
 
 def _phases(phases: str) -> str:
@@ -205,7 +206,7 @@ SOURCES = Board(
                     alerts=("BatchOverrun",),
                     stack=True,
                     fill=60,
-                    overrides=PHASE_COLOURS,
+                    overrides=phase_colours(_READING),
                 ),
                 Panel(
                     "Data available",
@@ -252,12 +253,12 @@ SOURCES = Board(
                     "s",
                     "Computing the rows and writing them, then committing. Bad is growth with the same rows.",
                     "No batch in this time range.",
-                    (Target(_phases("add_batch|commit_batch|commit_offsets"), "{{phase}}"),),
+                    (Target(_phases(_WRITING), "{{phase}}"),),
                     alerts=("BatchOverrun", "ProcessingCostRegression"),
                     width=8,
                     stack=True,
                     fill=60,
-                    overrides=PHASE_COLOURS,
+                    overrides=phase_colours(_WRITING),
                 ),
                 Panel(
                     "Since the last commit",

@@ -8,6 +8,13 @@ import {
 const input = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const shown = ({ text, prefix, suffix, color, title }) => ({ text: formattedValueToString({ text, prefix, suffix }), color, title });
 
+
+// What decides the text of a value.
+function sort({ unit, mappings }) {
+  const words = (mappings ?? []).filter((one) => one.type === 'value').map((one) => one.options);
+  return { unit, words: Object.assign({}, ...words) };
+}
+
 async function report(board, panel) {
   const fill = interpolator(input.chosen[board.uid], input.range);
   const answers = input.answers[board.uid][panel.id];
@@ -32,7 +39,7 @@ async function report(board, panel) {
     const empty = await prepared(panel, framesOf(panel, answers.map(hollow)), fill);
     return {
       ...found,
-      values: values.map(({ display, field }) => ({ ...shown(display), max: field.max, number: display.numeric })),
+      values: values.map(({ display, field }) => ({ ...shown(display), max: field.max, value: fields.length ? display.numeric : null, ...sort(field) })),
       absent: [shown(absent), ...valuesOf(panel, empty, fill).map(({ display }) => shown(display))],
     };
   }
@@ -40,7 +47,7 @@ async function report(board, panel) {
   return {
     ...found,
     names: lines.map(({ field, frame }) => getFieldDisplayName(field, frame, data)),
-    texts: lines.map(({ field }) => field.values.map((value) => shown(field.display(value)))),
+    values: lines.flatMap(({ field }) => field.values.map((value) => ({ value, ...shown(field.display(value)), ...sort(field.config) }))),
     colours: lines.map(({ field }) => field.config.color ?? null),
     nothing: lines.map(({ field }) => shown(field.display(null))),
   };
@@ -52,7 +59,7 @@ function hollow(answer) {
 }
 
 function linksOf(field, frame, data) {
-  if (!field.config.links?.length) return [];
+  if (!field.config.links?.length || field.type === 'time') return [];
   const rows = [...Array(Math.min(frame.length, 50)).keys()];
   return rows.flatMap((row) =>
     field.getLinks({ valueRowIndex: row }).map(({ href, title }) => ({
@@ -64,7 +71,7 @@ function linksOf(field, frame, data) {
 function tableOf(data) {
   const [frame] = data;
   if (!frame) return { columns: [], rows: [] };
-  const cells = (row) => Object.fromEntries(frame.fields.map((field) => [getFieldDisplayName(field, frame, data), { value: field.values[row], ...shown(field.display(field.values[row])) }]));
+  const cells = (row) => Object.fromEntries(frame.fields.map((field) => [getFieldDisplayName(field, frame, data), { value: field.values[row], ...shown(field.display(field.values[row])), ...sort(field.config) }]));
   return { columns: frame.fields.map((field) => getFieldDisplayName(field, frame, data)), rows: [...Array(frame.length).keys()].map(cells) };
 }
 
