@@ -44,6 +44,8 @@ def _agent(name: str, kind: str, words: str, *labels: str) -> Metric:
 _QUERY_METRICS = (
     _gauge("query_info", "The evidence, for joins; always 1, exactly one a query.", *INFO),
     _gauge("query_state", "The verdict: 1 for the state the query is in, 0 for the others.", "state"),
+    _gauge("query_reason_info", "Why the verdict is what it is (always 1); only while it is a bad one.", "state", "reason"),
+    _gauge("query_failure_info", "What ended the newest run (always 1); only while it is failed.", "error_class", "cause_class", "message"),
     _gauge("query_active", "Whether the query is running, as far as can be seen."),
     _gauge("query_trigger_active", "Whether a trigger is being worked on, at the last look."),
     _gauge("query_data_available", "Whether there is data to process, at the last look."),
@@ -148,6 +150,8 @@ _AGENT_METRICS = (
     _agent("agent_spans_total", "counter", "Spans, by outcome: exported, failed (not taken), dropped (no room, or no time at the end), unsampled, handed_over (to the user's own provider).", "outcome"),
     _agent("agent_callback_seconds", "histogram", "Time of one event in Python on Spark's listener thread; absent while none of ours runs there."),
     _agent("agent_handling_seconds", "histogram", "Time of one event in the agent's worker."),
+    _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
+    _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
     _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
     _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
