@@ -32,16 +32,14 @@ _BREAKS = dict.fromkeys(b"\t\n", "\N{REPLACEMENT CHARACTER}")
 
 
 def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
-    """Build a logger that writes to `stream` (standard error): for eyes on a terminal, else JSON."""
+    """Build a logger that writes to `stream` (standard error): lines for people on a terminal and in a notebook, else JSON."""
     import structlog  # noqa: PLC0415 - takes as long as all else that a driver loads
 
     stream = stream or sys.stderr
     on_terminal = hasattr(stream, "isatty") and stream.isatty()
-    render: Any = (
-        structlog.dev.ConsoleRenderer(colors=True)
-        if on_terminal
-        else structlog.processors.JSONRenderer()
-    )
+    render: Any = structlog.processors.JSONRenderer()
+    if on_terminal or _is_notebook(stream):
+        render = structlog.dev.ConsoleRenderer(colors=on_terminal, pad_event_to=0)
     logger: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream),
         processors=[
@@ -56,6 +54,11 @@ def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringB
         cache_logger_on_first_use=False,
     ).bind(logger="streamgauge")
     return logger
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    """Whether a notebook shows what is written there: no terminal, and a person reads it all the same."""
+    return type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
 def _mask(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -191,7 +194,9 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
 def _log_lost(logger: Any, end: End) -> None:
     """A run that ended without a Terminated event."""
     logger = logger.bind(why=end.why)
-    if end.exception is None:
+    if end.exception is None and end.clean:
+        logger.info("query stopped")
+    elif end.exception is None:
         logger.warning("query ended, and how is not known")
     else:
         more = {"cause_class": end.cause_class, "cause": end.message} if end.cause_class else {}

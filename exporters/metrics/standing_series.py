@@ -27,6 +27,7 @@ def standing_of(query: Query, settings: QueryConfig) -> dict[Key, float]:
         "last_commit_timestamp_seconds": committed.ended_at if committed else None,
         "last_committed_batch_id": committed.batch_id if committed else None,
         "trigger_interval_seconds": query.trigger_seconds,
+        "watermark_delay_seconds": query.details.watermark_delay if query.details else None,
         "sink_idempotent": None if idempotent is None else float(idempotent),
         "alerting_enabled": float(settings.alerting),
         "query_expected": float(settings.expected),

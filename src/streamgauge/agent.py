@@ -7,7 +7,6 @@ is theirs: `worker` (the way of an event), `lifecycle` (applications, SIGTERM, e
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,8 +28,10 @@ from streamgauge.model.observations import GoneCause
 from streamgauge.model.query import Query
 from streamgauge.model.stats import Stats
 from streamgauge.model.verdict_log import VerdictLog
+from streamgauge.steady import no_offset, steady_time, wall_offset
 
-from .config import Config, fill_owners, load_config
+from .config import Config
+from .environment import fill_owners, load_config
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
 from .last_scrape import LastScrape
@@ -44,6 +45,7 @@ from .parts import (
 )
 from .reports import AgentReports
 from .serving import serve
+from .summary import summarize, to_html
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -72,8 +74,9 @@ class Agent:
         exporters: Sequence[Exporter] = (),
         tracer_provider: Any = None,
         driver: Driver | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        offset, clock = (no_offset, clock) if clock else (wall_offset, steady_time)
         self.config = config
         self.kind = kind
         self.guard = guard = ErrorGuard(logger or make_logger(config.log_level))
@@ -102,13 +105,14 @@ class Agent:
             guard.stats,
             application=self.application,
             clock=clock,
+            wall_offset=offset,
             worker_seen_at=heartbeat,
             inbox_events=self.inbox.__len__,
             dropped=self.inbox.count_dropped,
             refused=self._warn_of_series_limit,
         )
         self.live = LiveExporter(
-            application=self.application, clock=clock, worker_seen_at=heartbeat
+            application=self.application, clock=clock, wall_offset=offset, worker_seen_at=heartbeat
         )
         logs = LogExporter(guard.logger, application=self.application)
         self.traces = try_tracer(
@@ -124,6 +128,7 @@ class Agent:
             lose_all=self._lose_all,
             wake=self._meet_session,
             clock=clock,
+            wall_offset=offset,
         )
         monitor = WorkerMonitor(
             heartbeat=heartbeat,
@@ -168,6 +173,7 @@ class Agent:
             evidence=make_disk_reader(self.traces, guard),
             record=make_recorder(config),
             clock=clock,
+            wall_offset=offset,
         )
         self._lifecycle = Lifecycle(
             driver=self.driver,
@@ -296,6 +302,8 @@ class Agent:
     def queries(self) -> Mapping[str, Query]:
         """What is known of each query now, by query id."""
         return self.fleet.queries
+
+    __repr__, _repr_html_ = summarize, to_html
 
     def _queries(self) -> Mapping[str, Query]:
         return self.fleet.queries

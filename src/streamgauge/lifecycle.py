@@ -19,6 +19,7 @@ from streamgauge.listener.driver import ApplicationInfo, Driver
 from streamgauge.listener.inbox import GONE, MARK, Inbox, Item
 from streamgauge.listener.watchdog import Watchdog
 from streamgauge.model.observations import ApplicationStopping, GoneCause
+from streamgauge.steady import steady_time
 
 from .error_guard import ErrorGuard
 from .last_scrape import AT_EXIT_SECONDS, ON_SIGTERM_SECONDS, LastScrape
@@ -142,7 +143,7 @@ class Lifecycle:
         self.flush()
         if self._driver.stop_cause is GoneCause.APPLICATION_STOPPED:
             # A context takes every query with it; what failed before has been taken in above.
-            now = time.time()
+            now = steady_time()
             self._inbox.put(Item(GONE, ApplicationStopping(at=now), now))
 
     def _after_stop(self, stoppable: Any) -> None:
@@ -168,5 +169,5 @@ class Lifecycle:
     def _settle(self) -> bool:
         """Wait a little until what is in the inbox now has been handled."""
         handled = threading.Event()
-        self._inbox.put(Item(MARK, handled, time.time()))
+        self._inbox.put(Item(MARK, handled, steady_time()))
         return handled.wait(_INBOX_SECONDS)

@@ -9,7 +9,11 @@ from stage import Life, value
 from streamgauge.config import QueryConfig
 from streamgauge.model.observations import Gone, Tasks
 
-SINKS = {"foreachBatch": "ForeachBatchSink", "kafka": "KafkaSourceProvider@1f2e", "memory": "MemorySink"}
+SINKS = {
+    "foreachBatch": "ForeachBatchSink",
+    "kafka": "KafkaSourceProvider@1f2e",
+    "memory": "MemorySink",
+}
 
 
 def _reasons(registry):

@@ -95,6 +95,7 @@ def test_state_operators_per_batch_figures_add_up():
             "rocksdbSstFileSize": 4096,
             "loadedMapCacheHitCount": 40,
             "numDroppedDuplicateRows": 6,
+            "someNewMetric": 6,
             "SnapshotLastUploaded.partition_0_default": 1,
         },
     }
@@ -111,7 +112,9 @@ def test_state_operators_per_batch_figures_add_up():
     assert value(samples, "state_rocksdb_get_seconds_total", **label) == 1.5
     assert value(samples, "state_rocksdb_sst_file_bytes", **label) == 4096
     assert value(samples, "state_hdfs_map_cache_hits_total", **label) == 40
-    assert value(samples, "state_custom", metric="numDroppedDuplicateRows", **label) == 6
+    assert value(samples, "state_duplicate_rows_dropped_total", **label) == 18
+    assert value(samples, "state_custom", metric="someNewMetric", **label) == 6
+    assert value(samples, "state_custom", metric="numDroppedDuplicateRows", **label) is None
     assert value(samples, "state_snapshot_lag_versions", **label) == 2
 
 
@@ -322,11 +325,11 @@ def test_new_checkpoint_under_an_old_name_is_counted():
 
 
 def test_idle_query_is_fresh_although_it_was_restarted_often():
-    """Three deploys make its verdict `restarting`; that nothing came since ages no output."""
+    """Three failures make its verdict `restarting`; that nothing came since ages no output."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
     for _ in range(3):
-        tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     tell(exporter, fleet, life.started(), life.idle())
     wait_until(exporter, NOW + 290)
     samples = samples_of(registry)

@@ -71,7 +71,7 @@ class Fleet:
         self.queries: Mapping[str, Query] = {}
 
     def apply(self, cause: Event | Observation, now: float) -> Applied:
-        """Take in what the agent learned, whatever it is: the one way in."""
+        """Take in what the agent learned, whatever it is: the one way in. Its times are steady ones."""
         if isinstance(cause, Started | Progress | Idle | Terminated):
             return self._apply_event(cause, now)
         if isinstance(cause, ApplicationStatus):
@@ -256,7 +256,7 @@ class Fleet:
         if isinstance(cause, CheckpointNames):
             return msgspec.structs.replace(query, checkpoint=cause)
         if isinstance(cause, Unseen):
-            return msgspec.structs.replace(query, unseen=cause)
+            return msgspec.structs.replace(query, unseen=cause, recovery=None)
         lags = weigh(query.lags, cause.waiting, until=cause.until)
         return msgspec.structs.replace(query, lags=lags)
 
