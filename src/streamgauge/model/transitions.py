@@ -142,7 +142,8 @@ def end_of(cause: Terminated | Gone, at: float) -> End:
     why = cause.why if isinstance(cause, Gone) else ""
     gone = cause.cause if isinstance(cause, Gone) else None
     if not cause.exception:
-        return End(at=at, outcome="unknown" if gone else "stopped", why=why, gone=gone)
+        outcome = "unknown" if isinstance(cause, Gone) else "stopped"
+        return End(at=at, outcome=outcome, why=why, gone=gone)
     found = find_cause(cause.exception, cause.error_class)
     return End(
         at=at,
