@@ -21,7 +21,7 @@ from streamgauge.grafana.alerts.settings import Settings
 from .board import Board, Link, Override, Panel, Step, Target, places
 from .catalogue import BOARDS
 from .colours import GREY, NO_DATA
-from .commands import text_of
+from .commands import panels_of, text_of
 from .links import menu_url
 from .promql import ALERTS, FAILED, QUERY, best, moments, series
 from .shapes import shape, start
@@ -84,11 +84,6 @@ def _mend(built: dict[str, Any]) -> None:
                 {name: link[name] for name in ("title", "url", "targetBlank")}
                 for link in defaults["links"]
             ]
-
-
-def panels_of(built: dict[str, Any]) -> list[dict[str, Any]]:
-    """All rows and panels of a board's tree, those of collapsed rows too."""
-    return [one for panel in built["panels"] for one in (panel, *panel.get("panels", ()))]
 
 
 def _add_all(builder: Any, board: Board) -> Any:

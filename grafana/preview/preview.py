@@ -228,7 +228,7 @@ def bundle(script: Path, *options: str) -> str:
 
 
 def _html(data: dict[str, Any]) -> str:
-    script = bundle(HERE / "page.js", "--format=iife", "--minify").replace("</", "<\\/")
+    script = bundle(HERE / "page.js", "--format=iife", "--minify").replace("</script", "<\\/script")
     styles = [(PACKAGES / "uplot/dist/uPlot.min.css").read_text(), (HERE / "page.css").read_text()]
     held = json.dumps(data).replace("</", "<\\/")
     return "\n".join(

@@ -65,7 +65,9 @@ def write() -> None:
 def lines(held: dict[str, Any]) -> Iterator[str]:
     """The series in the exposition format, with timestamps."""
     for labels, points in held["series"]:
-        rest = ",".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in labels.items() if k != "__name__")
+        rest = ",".join(
+            f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in labels.items() if k != "__name__"
+        )
         head = f"{labels['__name__']}{{{rest}}}"
         yield from (f"{head} {value} {held['begin'] + number * STEP}" for number, value in points)
 
