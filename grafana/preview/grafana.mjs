@@ -40,7 +40,7 @@ const STANDARD = {
 // Properties of the panels' own, of those that the dashboards use; the schema test knows which panel has which.
 const CUSTOM = [
   'axisLabel', 'axisSoftMax', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'lineInterpolation', 'lineStyle', 'lineWidth', 'minWidth',
-  'scaleDistribution', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width', 'wrapHeaderText',
+  'scaleDistribution', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width', 'wrapHeaderText', 'wrapText',
 ];
 
 export const registry = new FieldConfigOptionsRegistry(() => [

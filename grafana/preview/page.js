@@ -143,8 +143,8 @@ function cell(line, field, value) {
   const box = element("td", line, isNumber(field) ? "number" : "");
   const target = field.config.links?.length ? element("a", box) : box;
   target.textContent = formattedValueToString(shown);
-  const { type, wrapText } = field.config.custom.cellOptions ?? {};
-  if (wrapText) box.classList.add("wrapped");
+  const { type } = field.config.custom.cellOptions ?? {};
+  if (field.config.custom.wrapText) box.classList.add("wrapped");
   if (value === undefined || !type) return;
   if (type === "color-background") {
     box.style.background = shown.color;

@@ -46,7 +46,7 @@ REPORT = Path(__file__).with_name("grafana_report.mjs")
 EVERY = dict.fromkeys(("job", "app", "query"), "$__all")
 
 
-def chosen_on(board: dict[str, Any], query: str | None = None) -> dict[str, Any]:
+def choices(query: str | None = None) -> dict[str, Any]:
     """What a person has chosen: everything, or one query."""
     single = {"datasource": "prometheus", "traces": "tempo", "runbooks": "https://wiki/runbooks"}
     return {**single, **EVERY, **({"query": [query]} if query else {})}
@@ -70,7 +70,7 @@ def report(preview: Preview, folder: Path, queries: dict[str, str] | None = None
             uid: ask(preview, board, {"query": named[uid]} if uid in named else {})
             for uid, board in boards.items()
         },
-        "chosen": {uid: chosen_on(board, named.get(uid)) for uid, board in boards.items()},
+        "chosen": {uid: choices(named.get(uid)) for uid in boards},
         "range": {"from": round(preview.begin * 1000), "to": round(preview.end * 1000)},
     }
     (folder / "input.json").write_text(json.dumps(given))
