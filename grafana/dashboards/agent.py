@@ -192,7 +192,7 @@ AGENT_BOARD = Board(
                     axis="events",
                 ),
                 _chart(
-                    "Time on Spark's listener bus, an event",
+                    "Time on Spark's listener bus per event",
                     "s",
                     "What the agent costs Spark. Bad is tens of milliseconds.",
                     Target(_quantile(0.5, "agent_callback_seconds"), "median"),
@@ -204,7 +204,7 @@ AGENT_BOARD = Board(
                     ),
                 ),
                 _chart(
-                    "Time in the worker, an event",
+                    "Time in the worker per event",
                     "s",
                     "Bad is a p99 near the time between events.",
                     Target(_quantile(0.5, "agent_handling_seconds"), "median"),

@@ -103,6 +103,11 @@ def _chosen(path: Path, args: argparse.Namespace) -> str:
     return text_of(board)
 
 
+def panels_of(board: dict[str, Any]) -> list[dict[str, Any]]:
+    """All rows and panels of a board's tree, those of collapsed rows too."""
+    return [one for panel in board["panels"] for one in (panel, *panel.get("panels", ()))]
+
+
 def _choose(variable: dict[str, Any], value: str) -> None:
     """A constant is its query; of a data source, the query is its type."""
     if variable["type"] == "constant":
@@ -113,7 +118,7 @@ def _choose(variable: dict[str, Any], value: str) -> None:
 
 def _ask_one_service(board: dict[str, Any]) -> None:
     """Jaeger knows no patterns: where a panel asks it, an application is chosen, and not all of them."""
-    if any(panel.get("datasource", {}).get("type") == "tempo" for panel in board["panels"]):
+    if any(panel.get("datasource", {}).get("type") == "tempo" for panel in panels_of(board)):
         (app,) = (one for one in board["templating"]["list"] if one["name"] == "app")
         app["includeAll"] = False
         del app["allValue"]

@@ -178,7 +178,7 @@ _TABLE = Panel(
     height=15,
     columns=(
         *("Job", "Application", "Query", "Verdict", "Alert", "Freshness", "Of target"),
-        *("Backlog", "Rows/s", "p95 batch", "vs. last week", "Watermark lag", "State"),
+        *("Backlog", "Rows/s", "p95 batch", "Batch vs. last week", "Watermark lag", "State"),
         "Since start",
     ),
     sort=("Alert", "Verdict"),
@@ -227,7 +227,7 @@ _TABLE = Panel(
         Override("^Rows/s$", (("unit", "short"),)),
         Override("^p95 batch$", (("unit", "s"),)),
         Override(
-            "^vs. last week$",
+            "^Batch vs. last week$",
             (
                 ("unit", "percentunit"),
                 ("decimals", 0),

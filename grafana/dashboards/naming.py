@@ -16,7 +16,7 @@ def name_queries(board: Board) -> Board:
 
 
 def _panel(panel: Panel) -> Panel:
-    if panel.kind != "timeseries":
+    if panel.kind != "timeseries" and not panel.is_timeline:
         return panel
     overrides = tuple(_override(override) for override in panel.overrides)
     return replace(panel, targets=tuple(map(_target, panel.targets)), overrides=overrides)

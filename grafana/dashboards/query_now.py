@@ -135,7 +135,7 @@ _REASON = Panel(
     overrides=(
         Override("^(Application|State)$", (("custom.width", 100),)),
         Override("^Query$", (("links", (EXPLORE_ROW, RUNBOOKS)), ("custom.width", 130))),
-        Override("^(Reason|Message)$", (("custom.minWidth", 250), ("cell", "wrapped"))),
+        Override("^(Reason|Message)$", (("custom.minWidth", 250), ("custom.wrapText", True))),
         Override("^(Error class|Cause)$", (("custom.minWidth", 120),)),
     ),
 )

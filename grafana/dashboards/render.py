@@ -21,7 +21,7 @@ from streamgauge.grafana.alerts.settings import Settings
 from .board import Board, Link, Override, Panel, Step, Target, places
 from .catalogue import BOARDS
 from .colours import GREY, NO_DATA
-from .commands import text_of
+from .commands import panels_of, text_of
 from .links import menu_url
 from .promql import ALERTS, FAILED, QUERY, best, moments, series
 from .shapes import shape, start
@@ -84,11 +84,6 @@ def _mend(built: dict[str, Any]) -> None:
                 {name: link[name] for name in ("title", "url", "targetBlank")}
                 for link in defaults["links"]
             ]
-
-
-def panels_of(built: dict[str, Any]) -> list[dict[str, Any]]:
-    """All rows and panels of a board's tree, those of collapsed rows too."""
-    return [one for panel in built["panels"] for one in (panel, *panel.get("panels", ()))]
 
 
 def _add_all(builder: Any, board: Board) -> Any:
@@ -229,11 +224,7 @@ def _panel(panel: Panel) -> Any:
         .unit(panel.unit)
         .targets([_target(panel, number, target) for number, target in enumerate(panel.targets)])
     )
-    if panel.is_timeline:  # its legend lists the mappings, and the text for what is missing
-        fixed = sdk.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color(GREY)
-        builder = builder.no_value(NO_DATA).color_scheme(fixed)
-    elif not panel.is_value:
-        builder = builder.no_value(panel.empty)
+    builder = _absent(builder, panel)
     if panel.name:
         builder = builder.display_name(panel.name)
     if panel.minimum is not None:
@@ -249,14 +240,22 @@ def _panel(panel: Panel) -> Any:
     if panel.links:
         builder = builder.data_links([_link(link) for link in panel.links])
     builder = shape(builder, panel)
-    if panel.kind in {
-        "table",
-        "traces",
-    }:  # Grafana would write the panel's text into every empty cell
-        blank = model.DynamicConfigValue(id_val="noValue", value="")
-        builder = builder.override_by_regexp(".*", [blank])
     for override in panel.overrides:
         builder = builder.override_by_regexp(override.pattern, _properties(override))
+    return builder
+
+
+def _absent(builder: Any, panel: Panel) -> Any:
+    """What is shown where there is nothing; of values, the mappings say it."""
+    if panel.is_timeline:  # its legend lists the mappings, and the text for what is missing
+        fixed = sdk.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color(GREY)
+        return builder.no_value(NO_DATA).color_scheme(fixed)
+    if panel.is_value:
+        return builder
+    builder = builder.no_value(panel.empty)
+    if panel.kind in {"table", "traces"}:  # Grafana would write that text into every empty cell
+        blank = model.DynamicConfigValue(id_val="noValue", value="")
+        builder = builder.override_by_regexp(".*", [blank])
     return builder
 
 
@@ -306,7 +305,6 @@ def _mappings(texts: dict[str, tuple[str, str]], *, absent: bool = False) -> lis
 _CELLS = {
     "color-background": {"type": "color-background", "mode": "basic"},
     "color-text": {"type": "color-text"},
-    "wrapped": {"type": "auto", "wrapText": True},
 }
 
 

@@ -144,7 +144,7 @@ STATE_BOARD = Board(
                     line=True,
                 ),
                 _state(
-                    "Task time a second: update, remove, commit",
+                    "Task time per second: update, remove, commit",
                     "s",
                     "Summed over tasks, so it may exceed a second. Bad is commits that outweigh updates.",
                     Target(
@@ -281,7 +281,7 @@ STATE_BOARD = Board(
                     overrides=_coloured(copied=BLUE, reused=GREEN),
                 ),
                 _rocksdb(
-                    "Task time a second: flush, snapshot, upload, compaction",
+                    "Task time per second: flush, snapshot, upload, compaction",
                     "s",
                     "Bad is one that takes over: uploads are the checkpoint's file system, stalls are"
                     " compaction that can't keep up.",

@@ -40,7 +40,7 @@ const STANDARD = {
 // Properties of the panels' own, of those that the dashboards use; the schema test knows which panel has which.
 const CUSTOM = [
   'axisLabel', 'axisSoftMax', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'lineInterpolation', 'lineStyle', 'lineWidth', 'minWidth',
-  'scaleDistribution', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width', 'wrapHeaderText',
+  'scaleDistribution', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width', 'wrapHeaderText', 'wrapText',
 ];
 
 export const registry = new FieldConfigOptionsRegistry(() => [
@@ -129,13 +129,16 @@ export async function prepared(panel, frames, replaceVariables) {
   const transformed = panel.transformations?.length
     ? await lastValueFrom(transformDataFrame(panel.transformations, frames, { interpolate: (text) => replaceVariables(text) }))
     : frames;
-  const fieldConfig = withInfinity(panel.fieldConfig);
+  const fieldConfig = loaded(panel);
   return applyFieldOverrides({ data: transformed, fieldConfig, fieldConfigRegistry: registry, replaceVariables, theme, timeZone: TIME_ZONE });
 }
 
-// JSON has no infinity: Grafana gives it to the first step when it loads a dashboard.
-function withInfinity(fieldConfig) {
+// The configuration of a panel's fields as it is once Grafana has loaded it: what the panel does not say is filled in,
+// and the first step of thresholds gets the infinity that JSON does not have.
+function loaded({ type, fieldConfig }) {
   const copy = structuredClone(fieldConfig);
+  copy.defaults.thresholds ??= { mode: 'absolute', steps: [{ value: null, color: 'green' }, { value: 80, color: 'red' }] };
+  copy.defaults.color ??= { mode: type === 'timeseries' ? 'palette-classic' : 'thresholds' };
   const all = [copy.defaults, ...copy.overrides.map((one) => Object.fromEntries(one.properties.map(({ id, value }) => [id, value])))];
   for (const { thresholds } of all) for (const step of thresholds?.steps ?? []) step.value ??= -Infinity;
   return copy;
@@ -143,7 +146,7 @@ function withInfinity(fieldConfig) {
 
 export function valuesOf(panel, data, replaceVariables) {
   return getFieldDisplayValues({
-    fieldConfig: withInfinity(panel.fieldConfig), reduceOptions: panel.options.reduceOptions, replaceVariables, theme, data, timeZone: TIME_ZONE,
+    fieldConfig: loaded(panel), reduceOptions: panel.options.reduceOptions, replaceVariables, theme, data, timeZone: TIME_ZONE,
   });
 }
 

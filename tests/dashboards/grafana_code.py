@@ -17,18 +17,20 @@ from preview import Preview, bundle, panels_of, read_boards
 GREY = "#6e7681"
 # What the words behind a number are worth, by unit.
 _SECONDS = {
-    **{
-        "ns": 1e-9,
-        "µs": 1e-6,
-        "ms": 1e-3,
-        "s": 1,
-        "min": 60,
-        "mins": 60,
-        "hour": 3600,
-        "hours": 3600,
-    },
-    **{"day": 86400, "days": 86400, "week": 604800, "weeks": 604800},
-    **{"year": 31556900, "years": 31556900},
+    "ns": 1e-9,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1,
+    "min": 60,
+    "mins": 60,
+    "hour": 3600,
+    "hours": 3600,
+    "day": 86400,
+    "days": 86400,
+    "week": 604800,
+    "weeks": 604800,
+    "year": 31556900,
+    "years": 31556900,
 }
 _SIZES = {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", start=1)}
 _WORTH = {
@@ -41,10 +43,10 @@ _WORTH = {
     "Bps": {"B/s": 1, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9},
 }
 REPORT = Path(__file__).with_name("grafana_report.mjs")
-EVERY = {name: "$__all" for name in ("job", "app", "query")}
+EVERY = dict.fromkeys(("job", "app", "query"), "$__all")
 
 
-def chosen_on(board: dict[str, Any], query: str | None = None) -> dict[str, Any]:
+def choices(query: str | None = None) -> dict[str, Any]:
     """What a person has chosen: everything, or one query."""
     single = {"datasource": "prometheus", "traces": "tempo", "runbooks": "https://wiki/runbooks"}
     return {**single, **EVERY, **({"query": [query]} if query else {})}
@@ -68,7 +70,7 @@ def report(preview: Preview, folder: Path, queries: dict[str, str] | None = None
             uid: ask(preview, board, {"query": named[uid]} if uid in named else {})
             for uid, board in boards.items()
         },
-        "chosen": {uid: chosen_on(board, named.get(uid)) for uid, board in boards.items()},
+        "chosen": {uid: choices(named.get(uid)) for uid in boards},
         "range": {"from": round(preview.begin * 1000), "to": round(preview.end * 1000)},
     }
     (folder / "input.json").write_text(json.dumps(given))

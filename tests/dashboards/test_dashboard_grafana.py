@@ -28,25 +28,31 @@ SHOP = {"job": "spark", "app": "shop", "instance": "127.0.0.1:1"}
 MORE = (
     (
         {
-            **{"__name__": "streamgauge_query_reason_info", **SHOP, "query": "clicks"},
-            **{
-                "state": "stalled",
-                "reason": "no event for longer than 5m, while data is available",
-            },
+            "__name__": "streamgauge_query_reason_info",
+            **SHOP,
+            "query": "clicks",
+            "state": "stalled",
+            "reason": "no event for longer than 5m, while data is available",
         },
         1,
     ),
     (
         {
-            **{"__name__": "streamgauge_query_reason_info", **SHOP, "query": "exports"},
-            **{"state": "failed", "reason": "ended with DIVIDE_BY_ZERO"},
+            "__name__": "streamgauge_query_reason_info",
+            **SHOP,
+            "query": "exports",
+            "state": "failed",
+            "reason": "ended with DIVIDE_BY_ZERO",
         },
         1,
     ),
     (
         {
-            **{"__name__": "streamgauge_query_failure_info", **SHOP, "query": "exports"},
-            **{"error_class": "STREAM_FAILED", "cause_class": "ArithmeticException"},
+            "__name__": "streamgauge_query_failure_info",
+            **SHOP,
+            "query": "exports",
+            "error_class": "STREAM_FAILED",
+            "cause_class": "ArithmeticException",
             "message": "/ by zero",
         },
         1,
@@ -234,7 +240,9 @@ def test_links_to_a_board_lead_to_the_query_of_their_line(found, found_for_one):
         assert uid in BOARDS
         assert asked["var-query"] == [of_row(link, "query", "Query")], panel["title"]
         assert asked["var-app"] == [of_row(link, "app", "Application")], panel["title"]
-        assert asked["from"] and asked["to"] and asked["var-datasource"] == ["prometheus"]
+        assert asked["from"]
+        assert asked["to"]
+        assert asked["var-datasource"] == ["prometheus"]
         assert "$" not in link["href"].replace("%24", "$").replace("var-job=$__all", "")
         seen.add(asked["var-query"][0])
     assert {ODD, "ledger", "clicks"} <= seen
@@ -287,7 +295,9 @@ def test_menu_leads_to_every_other_board(found, found_for_one):
                 targets[url.path.removeprefix("/d/")] = parse_qs(url.query)
             assert set(targets) | {uid} == set(BOARDS)
             for target, asked in targets.items():
-                assert asked["from"] and asked["to"] and asked["var-app"] == ["All"]
+                assert asked["from"]
+                assert asked["to"]
+                assert asked["var-app"] == ["All"]
                 if uid not in ONE_QUERY and target in ONE_QUERY:
                     assert "var-query" not in asked
                 elif one and uid in ONE_QUERY:
