@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .range_text import describe_range
+from .wording import say_bytes, say_time
 
 if TYPE_CHECKING:
-    from streamgauge.checkpoint.audit.diff import Difference
+    from streamgauge.checkpoint.audit.diff import Change, Difference
     from streamgauge.checkpoint.audit.lint import LintFinding
+
+_TIMES = {"watermark_ms": "watermark", "next_watermark_ms": "next watermark"}
+_SIZES = frozenset({"state_bytes", "bytes"})
 
 
 def render_findings(findings: list[LintFinding]) -> str:
@@ -31,10 +35,35 @@ def render_difference(found: Difference) -> str:
     if found.same:
         return "nothing moved"
     lines = ["the same query" if found.same_query else "NOT the same query id", ""]
-    lines += [f"{each.what}: {each.before} → {each.after}" for each in found.changes]
+    lines += [_change(each) for each in found.changes]
     for each in found.ranges:
         lines += [
             f"source {each.source} ({each.kind})",
             *(f"  {text}" for text in describe_range(each)),
         ]
     return "\n".join(lines)
+
+
+def _change(change: Change) -> str:
+    """`watermark: 2026-11-16 00:00:00 UTC → 2026-11-16 00:05:00 UTC`."""
+    values = (change.before, change.after)
+    if change.field in _TIMES:
+        return _arrow(_TIMES[change.field], *map(say_time, values))
+    if change.field in _SIZES:
+        sizes = ["none" if each is None else say_bytes(each) for each in values]
+        return _arrow(change.what, *sizes)
+    return _arrow(change.what, *map(_plain, values))
+
+
+def _arrow(what: str, before: str, after: str) -> str:
+    return f"{what}: {before} → {after}"
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, tuple) and len(value) == 2:  # first and last version
+        return f"{value[0]}-{value[1]}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return str(value)

@@ -12,7 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from streamgauge.exporters import Exporter
+from streamgauge.exporters.metrics.info import sink_of
 from streamgauge.exporters.metrics.live_series import freshness_of
+from streamgauge.exporters.metrics.rates import rates_of
 from streamgauge.model.application import Application
 from streamgauge.model.events import Progress
 from streamgauge.model.phases import ENGINE_ORDER
@@ -21,6 +23,9 @@ from streamgauge.model.timeshift import shift_event, shift_query
 from streamgauge.model.update import Update
 from streamgauge.model.verdict import judge
 from streamgauge.steady import no_offset, steady_time
+
+from .backlog import backlog_of
+from .next_step import next_step_of
 
 BATCHES, VERDICTS = 100, 30
 
@@ -36,7 +41,7 @@ class Batch(Struct, frozen=True):
     input_rate: float | None
     processed_rate: float | None
     state_rows: int | None
-    backlog: float | None
+    backlog: tuple[tuple[str, float], ...]  # unit and number, as known when the batch ended
     lag: float | None
     replayed: bool
 
@@ -77,7 +82,8 @@ class LiveExporter(Exporter):
         batches, verdicts = shown.batches, shown.verdicts
         if isinstance(update.cause, Progress):
             batch = shift_event(update.cause, self._wall_offset())
-            batches = (*batches, _batch(batch))[-BATCHES:]  # type: ignore[arg-type]
+            backlog = backlog_of(update.query, update.at).whole
+            batches = (*batches, _batch(batch, backlog))[-BATCHES:]  # type: ignore[arg-type]
         if update.changes_state:
             verdict = (update.at, update.verdict.state, update.verdict.reason)
             verdicts = (*verdicts, verdict)[-VERDICTS:]
@@ -116,8 +122,12 @@ class LiveExporter(Exporter):
             "trigger_seconds": query.trigger_seconds,
             "checkpoint": query.details.checkpoint if query.details else None,
             "freshness": freshness_of(query, now, verdict) if query.live else None,
+            "rates": rates_of(query, verdict, now),
+            "backlog": backlog_of(query, now),
             "inflight": now - since if since is not None else None,
+            "inflight_batch": query.status.batch_id if query.status else None,
             "tasks": tasks,
+            "step": next_step_of(query, verdict, sink_of(query)),
             "watermark": query.committed.watermark if query.committed else None,
             "batches": shown.batches,
             "verdicts": [(at + offset, *words) for at, *words in shown.verdicts],
@@ -125,7 +135,7 @@ class LiveExporter(Exporter):
         }
 
 
-def _batch(event: Progress) -> Batch:
+def _batch(event: Progress, backlog: tuple[tuple[str, float], ...]) -> Batch:
     rows = [operator.rows for operator in event.operators if operator.rows is not None]
     return Batch(
         id=event.batch_id,
@@ -136,7 +146,7 @@ def _batch(event: Progress) -> Batch:
         input_rate=event.input_rate,
         processed_rate=event.processed_rate,
         state_rows=sum(rows) if rows and len(rows) == len(event.operators) else None,
-        backlog=event.backlog,
+        backlog=backlog,
         lag=event.lag,
         replayed=event.replayed,
     )

@@ -98,7 +98,7 @@ class PrometheusExporter(Exporter, Collector):
         if end is not None and end.outcome == "failed" and faded:
             page.shrink(query)
         else:
-            page.publish(query, self._wall_offset())
+            page.publish(query)
 
     def _write_event(self, page: Page, event: Event, update: Update) -> None:
         query, offset = update.query, self._wall_offset()
@@ -110,7 +110,7 @@ class PrometheusExporter(Exporter, Collector):
             page.progress(event, exemplar_of(event, update.trace, offset))
         elif isinstance(event, Terminated):
             page.terminate("failed" if event.exception else "stopped", event.error_class)
-        page.publish(query, offset)
+        page.publish(query)
 
     def _page(self, query: Query) -> Page | None:
         """The page of a query; None when there is no room for one.
@@ -153,7 +153,7 @@ class PrometheusExporter(Exporter, Collector):
         queries = {label: page.query for label, page in pages.items()}
         shared = _shared(queries.values())
         for label, page in pages.items():
-            for name, samples in page.samples.items():
+            for name, samples in page.samples(offset).items():
                 _samples_of(families, name).extend(samples)
             query = queries[label]
             verdict = judge(query, now, worker_seen_at=worker_seen_at)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import STATES, Verdict, is_idle
 
+from .rates import rates_of
+
 
 class Times(NamedTuple):
     """The steady clock at a scrape, and what brings its times to the wall clock."""
@@ -18,7 +20,7 @@ class Times(NamedTuple):
 
 LiveSeries = tuple[str, float, Mapping[str, str]]  # name, value, labels after app and query
 
-AFTER_END = len(STATES) + 1  # query_state and query_active stay when the query has ended
+AFTER_END = len(STATES) + 2  # query_state, query_active and query_reason_info stay after the end
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -39,6 +41,13 @@ def live_of_query(
         yield "batch_duration_max_seconds", longest, _NO_LABELS
     if (freshness := freshness_of(query, now, verdict)) is not None:
         yield "freshness_lag_seconds", freshness, _NO_LABELS
+    rates = rates_of(query, verdict, now)
+    for name, rate in (
+        ("input_rows_per_second", rates.input),
+        ("processed_rows_per_second", rates.processed),
+    ):
+        if rate is not None:
+            yield name, rate, _NO_LABELS
     yield from _ages_of(query, now)
     yield from _status_of(query, times)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from .operators import OPERATOR_METRICS
 from .providers import PROVIDER_METRICS
 
 PREFIX = "streamgauge_"
@@ -49,6 +50,9 @@ _QUERY_METRICS = (
     _gauge("query_started_timestamp_seconds", "When the present run began."),
     _counter("query_starts_total", "Starts and restarts that were seen."),
     _counter("query_terminations_total", "Ends that were seen, by outcome (stopped, failed, unknown) and error class.", "outcome", "error_class"),
+    _gauge("query_ended_timestamp_seconds", "When the newest run ended; absent while it runs."),
+    _gauge("query_failure_info", "Why the newest run failed, as labels; always 1. error_class is Spark's class of the failure, cause_class that of the innermost cause (empty when it is the same or unknown), message the first line of that cause, masked. Absent unless the query is failed.", "error_class", "cause_class", "message"),
+    _gauge("query_reason_info", "Why the query is in its state, in words, as labels; always 1. Only while the state is falling_behind, stalled, restarting, failed or blind, or stopped with an unknown outcome. The words have no ages or counts in them, so that a state that lasts is one series.", "state", "reason"),
     _gauge("last_event_timestamp_seconds", "When the last event of any kind was received."),
     _gauge("query_silence_seconds", "Time since the last event or the start, by a clock that no step of the driver's clock moves; absent unless the query is active, and in continuous mode."),
     _gauge("query_uncommitted_seconds", "Time since the last commit, the last idle event or the start; absent as query_silence_seconds is."),
@@ -72,8 +76,8 @@ _QUERY_METRICS = (
     _counter("phase_duration_seconds_total", "Time in each of Spark's phases of a batch; triggerExecution, which wraps them, is not among them.", "phase"),
     _counter("input_rows_total", "Rows read, as Spark counts them: what is scanned twice, or read again since a worker was lost with it, counts twice."),
     _counter("output_rows_total", "Rows written; absent where the sink does not tell."),
-    _gauge("input_rows_per_second", "Spark's own figure for the last batch; 0 in the first batch of a run."),
-    _gauge("processed_rows_per_second", "Spark's own figure for the last batch."),
+    _gauge("input_rows_per_second", "Rows per second that Spark found for the last batch (0 in the first batch of a run); 0 after an idle event; absent when stalled, blind, ended, or when the next batch is overdue."),
+    _gauge("processed_rows_per_second", "Rows per second that Spark processed in the last batch; absent when idle, stalled, blind, ended, or when the next batch is overdue."),
     _counter("source_input_rows_total", "Rows read from one source.", "source"),
     _gauge("source_backlog_rows", "Rows that wait: the newest known latest offsets less the committed ones; absent when it can't be known.", "source"),
     _gauge("source_backlog_files", "Files that wait, where the source reports them or a look at its log and folder tells.", "source"),
@@ -104,12 +108,13 @@ _QUERY_METRICS = (
     _gauge("state_snapshot_lag_versions", "Versions since the last uploaded snapshot of the store that lags most (Spark 4.1+).", "operator"),
     _counter("state_rows_updated_total", "Rows added or changed.", "operator"),
     _counter("state_rows_removed_total", "Rows evicted.", "operator"),
-    _counter("state_rows_dropped_by_watermark_total", "Rows that came too late.", "operator"),
+    _counter("state_rows_dropped_by_watermark_total", "Rows dropped because their event time was before the watermark. Spark counts them after partial aggregation: rows of one key and window that were combined count once, so more rows may be lost (156 counted for 228).", "operator"),
     _counter("state_commit_seconds_total", "Time in commits, summed over tasks; not wall time.", "operator"),
     _counter("state_update_seconds_total", "Time in updates, summed over tasks; not wall time.", "operator"),
     _counter("state_removal_seconds_total", "Time in removals, summed over tasks; not wall time.", "operator"),
-    _gauge("state_custom", "What the tables don't know, as Spark gave it.", "operator", "metric"),
-    _gauge("observed", "Numbers of df.observe(), of the last batch that had any.", "name", "field"),
+    _gauge("state_custom", "Spark state metrics that have no series of their own.", "operator", "metric"),
+    _gauge("observed", "Numbers of df.observe(), of the last batch with data.", "name", "field"),
+    _counter("observed_total", "Numbers of df.observe(), added up over all batches; only fields that the setting `observed_counts` names.", "name", "field"),
     _gauge("checkpoint_last_offset_batch_id", "Newest batch in the checkpoint's offsets/: planned."),
     _gauge("checkpoint_last_commit_batch_id", "Newest batch in the checkpoint's commits/: done."),
     _gauge("checkpoint_last_commit_timestamp_seconds", "When the newest file in commits/ was written."),
@@ -130,19 +135,21 @@ _PROVIDER_METRICS = tuple(
         (*QUERY, "operator"),
         f"{metric.help} Spark's {metric.spark}.",
     )
-    for metric in PROVIDER_METRICS.values()
+    for metric in (*OPERATOR_METRICS.values(), *PROVIDER_METRICS.values())
 )
 
 _AGENT_METRICS = (
     _agent("agent_events_total", "counter", "Events handled, by kind; duplicate: seen before and not counted again.", "kind"),
     _agent("agent_events_dropped_total", "counter", "Events given up because the inbox was full, by kind.", "kind"),
-    _agent("agent_fallback_events_total", "counter", "Events that came through PySpark's slow public objects."),
-    _agent("agent_missed_batches_total", "counter", "Batch ids that were never seen."),
+    _agent("agent_fallback_events_total", "counter", "Events that came by a slower way than the queue in the JVM: by a callback into Python, or through PySpark's public objects."),
+    _agent("agent_missed_batches_total", "counter", "Batch ids that were never seen. Idle events that are lost leave no gap and are not counted."),
     _agent("agent_bus_dropped_events_total", "counter", "Events that Spark's own listener bus dropped (queue `streams`)."),
     _agent("agent_errors_total", "counter", "Failures of the agent's own parts; the query never notices.", "part"),
     _agent("agent_spans_total", "counter", "Spans, by outcome: exported, failed (not taken), dropped (no room, or no time at the end), unsampled, handed_over (to the user's own provider).", "outcome"),
-    _agent("agent_callback_seconds", "histogram", "Time of one event on Spark's listener thread."),
+    _agent("agent_callback_seconds", "histogram", "Time of one event in Python on Spark's listener thread; absent while none of ours runs there."),
     _agent("agent_handling_seconds", "histogram", "Time of one event in the agent's worker."),
+    _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
+    _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
     _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
     _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),

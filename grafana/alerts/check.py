@@ -23,12 +23,19 @@ CONDITIONAL = {
     "streamgauge_checkpoint_shared": "only where the checkpoint can be read",
     "streamgauge_event_time_max_timestamp_seconds": "only with a watermark in the plan",
     "streamgauge_inflight_batch_seconds": "only while a trigger runs, on some versions",
-    "streamgauge_inflight_last_task_timestamp_seconds": "only while tasks run, and not on Connect",
-    "streamgauge_last_commit_timestamp_seconds": "from the first commit on",
-    "streamgauge_last_idle_timestamp_seconds": "only once a query was idle",
+    "streamgauge_inflight_task_age_seconds": "only while tasks run, and not on Connect",
+    "streamgauge_query_commit_age_seconds": "only while a query runs in batches",
+    "streamgauge_query_ended_timestamp_seconds": "only once a query ended",
     "streamgauge_query_expected": "only for queries that are declared",
+    "streamgauge_query_failure_info": "only while a query is failed",
+    "streamgauge_query_reason_info": "only while something is wrong with a query",
+    "streamgauge_query_silence_seconds": "only while a query runs in batches",
+    "streamgauge_query_uncommitted_seconds": "only while a query runs in batches",
     "streamgauge_sink_idempotent": "absent when it can't be known",
+    "streamgauge_source_backlog_bytes": "absent when it can't be known",
+    "streamgauge_source_backlog_files": "absent when it can't be known",
     "streamgauge_source_backlog_rows": "absent when it can't be known",
+    "streamgauge_source_backlog_versions": "only of Delta tables",
     "streamgauge_source_lag_seconds": "absent when it can't be known",
     "streamgauge_source_retention_headroom_seconds": "absent when it can't be known",
     "streamgauge_state_commit_seconds_total": "only for stateful queries",
@@ -41,6 +48,7 @@ CONDITIONAL = {
     "streamgauge_state_snapshot_lag_versions": "only from Spark 4.1 on, for stateful queries",
     "streamgauge_state_store_instances": "only for stateful queries",
     "streamgauge_trigger_interval_seconds": "absent when unknown or not periodic",
+    "streamgauge_watermark_delay_seconds": "only where the plan tells it",
     "streamgauge_watermark_timestamp_seconds": "only with a watermark in the plan",
 }
 
@@ -57,6 +65,8 @@ class Findings:
     conditional: dict[str, str] = field(default_factory=dict)
     not_loaded: list[str] = field(default_factory=list)
     rule_errors: dict[str, str] = field(default_factory=dict)
+    checked_series: int = 0
+    checked_rules: int = 0
 
     @property
     def fine(self) -> bool:
@@ -73,17 +83,21 @@ def check(url: str, export: Export) -> Findings:
     match = urllib.parse.quote(select('{__name__=~"streamgauge_.*"}', export.selector))
     have = set(_get(url, f"/api/v1/label/__name__/values?match[]={match}"))
     loaded = [rule for group in _get(url, "/api/v1/rules")["groups"] for rule in group["rules"]]
-    absent = {name: uses for name, uses in needed_series(export).items() if name not in have}
+    needed = needed_series(export)
+    absent = {name: uses for name, uses in needed.items() if name not in have}
     names = {rule["name"] for rule in loaded}
+    alerts = [name for name in alert_names() if name not in export.disabled]
     return Findings(
         missing={n: sorted(uses) for n, uses in absent.items() if n not in CONDITIONAL},
         conditional={name: CONDITIONAL[name] for name in absent if name in CONDITIONAL},
-        not_loaded=[n for n in alert_names() if n not in names and n not in export.disabled],
+        not_loaded=[name for name in alerts if name not in names],
         rule_errors={
             rule["name"]: rule["lastError"]
             for rule in loaded
             if rule.get("lastError") and "streamgauge" in rule["query"]
         },
+        checked_series=len(needed),
+        checked_rules=len(alerts),
     )
 
 

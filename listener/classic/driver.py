@@ -6,13 +6,15 @@ Reads only. Everything private that is used here is tried, and what this Spark d
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.listener.phases import phase_of
 from streamgauge.masking import clean, mask
 from streamgauge.model import decoder
+from streamgauge.model.causes import condense
 from streamgauge.model.observations import (
     ApplicationStatus,
     Gone,
@@ -32,6 +34,7 @@ from .executions import Executions
 from .jvm import attempt, listener_bus, reach, require_context
 
 _TASKS_AFTER_SECONDS = 2.0  # a shorter trigger is over before anybody could ask for its tasks
+_MOST_CAUSES = 10
 _MISSED_POLLS = 3  # so many polls in a row without the run: it is over
 
 
@@ -39,7 +42,7 @@ class ClassicDriver:
     """Reads one application; implements `Driver`, whose docstring has the threading contract.
 
     `listeners` gives our Java listeners, to see whether one is still on the bus; `everywhere` our own bus
-    for all sessions, None where there is none.
+    for all sessions, None where there is none; `drain` waits for what they have heard.
     """
 
     stop_cause = GoneCause.APPLICATION_STOPPED
@@ -50,11 +53,13 @@ class ClassicDriver:
         *,
         listeners: Callable[[], Sequence[Any]],
         everywhere: Callable[[], Any] = lambda: None,
+        drain: Callable[[float], bool] = lambda _: True,
         clock: Callable[[], float] = steady_time,
         wall_offset: Callable[[], float] = no_offset,
     ) -> None:
         self._listeners = listeners
         self._everywhere = everywhere
+        self._drain = drain
         self._clock = clock
         self._wall_offset = wall_offset
         self._executions = Executions()
@@ -90,8 +95,10 @@ class ClassicDriver:
         )
 
     def drain(self, seconds: float) -> None:
-        """Wait, for so long at most, until Spark's bus is empty."""
+        """Wait, for so long at most, until Spark's bus is empty and our listeners' events are here."""
+        until = time.monotonic() + seconds
         attempt(lambda: listener_bus().waitUntilEmpty(int(seconds * 1000)))
+        self._drain(max(0.0, until - time.monotonic()))
 
     def skip_farewells(self) -> None:
         """Nothing to do: a classic driver waits for no server at exit."""
@@ -221,4 +228,13 @@ def _failure(execution: Any) -> tuple[str | None, str | None]:
         return None, None
     cause = exception.get().cause()
     given = attempt(cause.getCondition) or attempt(cause.getErrorClass)  # before 4.0
-    return mask(cause.toString()), given
+    return mask(condense("\nCaused by: ".join(_chain(cause)))), given
+
+
+def _chain(exception: Any) -> Iterator[str]:
+    """An exception and its causes, in words."""
+    for _ in range(_MOST_CAUSES):
+        if exception is None:
+            return
+        yield str(exception.toString())
+        exception = attempt(exception.getCause)

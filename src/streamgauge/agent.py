@@ -30,9 +30,11 @@ from streamgauge.model.stats import Stats
 from streamgauge.model.verdict_log import VerdictLog
 from streamgauge.steady import no_offset, steady_time, wall_offset
 
-from .config import Config, fill_owners, load_config
+from .config import Config
+from .environment import fill_owners, load_config
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
+from .last_scrape import LastScrape
 from .lifecycle import EXIT_SECONDS, Lifecycle
 from .parts import (
     choose_driver,
@@ -43,6 +45,7 @@ from .parts import (
 )
 from .reports import AgentReports
 from .serving import serve
+from .summary import summarize, to_html
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -177,8 +180,12 @@ class Agent:
             watchdog=self._watchdog,
             inbox=self.inbox,
             guard=guard,
-            linger=self._linger,
-            linger_seconds=config.linger_seconds,
+            last_scrape=LastScrape(
+                config.linger_seconds,
+                server=lambda: self.server,
+                queries=self._queries,
+                guard=guard,
+            ),
             application_ended=self.registrations.clear,
             close=self.close,
         )
@@ -296,6 +303,8 @@ class Agent:
         """What is known of each query now, by query id."""
         return self.fleet.queries
 
+    __repr__, _repr_html_ = summarize, to_html
+
     def _queries(self) -> Mapping[str, Query]:
         return self.fleet.queries
 
@@ -313,15 +322,9 @@ class Agent:
             registry=self.registry,
             application=self.application,
             live=self.live.render,
+            queries=self._queries,
             guard=self.guard,
         )
-
-    def _linger(self) -> bool:
-        """Wait for a last scrape, if the settings want that; whether it was waited for."""
-        if not self.config.linger_seconds or not self.server:
-            return False
-        self.server.await_scrape(self.config.linger_seconds)
-        return True
 
     def _enter(self, info: ApplicationInfo) -> None:
         """Tell what comes from now on as that of this application, if it is another one."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from streamgauge.exporters.metrics.rates import rates_of
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import Verdict, judge
 from streamgauge.steady import steady_time
@@ -149,7 +150,7 @@ def _row(query: Query) -> dict[str, str]:
     now = steady_time()
     verdict: Verdict = judge(query, now)
     last = query.last if query.live else None
-    rows = last.input_rate if last and verdict.state != "idle" else None
+    rows = rates_of(query, verdict, now).input
     since = query.inflight_since(now)
     age = now - since if since is not None else 0.0
     state = sum(o.rows or 0 for o in last.operators) if last and last.operators else None

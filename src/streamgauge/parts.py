@@ -43,6 +43,7 @@ def choose_driver(
     return ClassicDriver(
         listeners=registrations.listeners,
         everywhere=registrations.bus,
+        drain=registrations.drain,
         clock=clock,
         wall_offset=wall_offset,
     )

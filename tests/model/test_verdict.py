@@ -523,7 +523,7 @@ TABLE = [
     (_catching_up, "catching_up", "backlog fell"),
     (_steady, "running", "done"),
     (_steady_without_backlog, "running", "done"),
-    (_failed, "failed", "IllegalStateException: java.lang.IllegalStateException: batch 7"),
+    (_failed, "failed", "IllegalStateException: batch 7 doesn't exist"),
     (_stopped, "stopped", "without an error"),
     (_available_now_without_data, "stopped", "nothing new"),
     (_lost, "stopped", "not known"),
@@ -638,8 +638,8 @@ def test_continuous_is_known_by_its_epochs_where_the_trigger_is_not():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("query-terminated-foreachbatch-error", "ValueError: boom in foreachBatch"),
-        ("query-terminated-task-error", "[USER_RAISED_EXCEPTION] x"),
+        ("query-terminated-foreachbatch-error", "caused by ValueError: boom in foreachBatch"),
+        ("query-terminated-task-error", "USER_RAISED_EXCEPTION: x"),
     ],
 )
 def test_failure_is_told_in_the_words_of_who_raised_it(name, words):

@@ -61,21 +61,15 @@ class End(Struct, frozen=True, kw_only=True):
     outcome: str  # stopped, failed, unknown
     gone: GoneCause | None = None  # how that is known, where no event said it
     why: str = ""
-    error_class: str | None = None
+    error_class: str | None = None  # of the outermost exception
+    cause_class: str | None = None  # of the innermost; None when that is the same, or unknown
+    message: str = ""  # first line of the innermost, masked, at most 200 characters
     exception: str | None = None
 
     @property
     def clean(self) -> bool:
-        """Whether somebody wanted this end: the query, its session or its application was stopped."""
-        return self.outcome == "stopped" or (self.outcome == "unknown" and self.gone in _WANTED)
-
-
-_WANTED = frozenset(
-    {
-        *(GoneCause.APPLICATION_STOPPED, GoneCause.SESSION_STOPPED),
-        *(GoneCause.PROCESS_ENDED, GoneCause.PROCESS_TERMINATED),
-    }
-)
+        """Whether somebody wanted this end: the query, its session, its application or process was stopped."""
+        return self.outcome == "stopped"
 
 
 class Query(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .query import EVENTS_MISSING, Moment, Query
+from .query import EVENTS_MISSING, End, Moment, Query
 from .stall import describe_batch, find_stall
 from .thresholds import default_number
 from .trend import find_drain, find_growth
@@ -71,21 +71,19 @@ def _ended(query: Query) -> Verdict:
     if end is None:  # pragma: no cover - the caller asked
         raise ValueError("the query has not ended")
     if end.outcome == "failed":
-        words = _words(end.exception or "")[:200]
-        reason = f"{end.error_class or 'unknown error'}: {words}"
-        return Verdict("failed", reason, reason)
+        words = _words(end)
+        return Verdict("failed", words, words)
     if end.outcome == "stopped":
         nothing = "; it processed nothing new" if query.did_nothing_new else ""
-        return Verdict("stopped", f"ended without an error{nothing}")
+        return Verdict("stopped", f"{end.why or 'ended without an error'}{nothing}")
     return Verdict("stopped", f"ended, and how is not known: {end.why}", end.why)
 
 
-def _words(exception: str) -> str:
-    """The line that says what went wrong: the first, or the last of a Python traceback in it."""
-    before_the_stack = exception.strip().partition("\n\tat ")[0]
-    first, *rest = before_the_stack.split("\n")
-    own = [line for line in rest if line[:1].strip()]
-    return own[-1] if own and first.endswith("Traceback (most recent call last):") else first
+def _words(end: End) -> str:
+    """Both classes, and what the innermost exception says."""
+    cause = f", caused by {end.cause_class}" if end.cause_class else ""
+    message = f": {end.message}" if end.message else ""
+    return f"{end.error_class or 'unknown error'}{cause}{message}"
 
 
 def _blind(query: Query, now: float, worker_seen_at: float | None) -> tuple[str, str] | None:
