@@ -43,6 +43,7 @@ RULE_SHARE, GROUP_SHARE = (
     0.3,
     0.6,
 )  # of its interval that a rule, that all rules of a group may take
+LOOKBACK = 300  # seconds; what is newer than this comes from memory, as in a Prometheus that has run for long
 LONGEST = (
     60  # seconds; a group of a longer interval is evaluated as often as this while it is measured
 )
@@ -189,7 +190,7 @@ def slices(series: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def measure(queries: int, series: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     """All figures of a fleet of so many queries."""
     count = max(1, queries // A_DRIVER)
-    past = give_past(series, count, folder / "data", time.time())
+    past = give_past(series, count, folder / "data", time.time() - LOOKBACK)
     with copied(count, folder):
         prometheus = Prometheus(folder)
         try:
