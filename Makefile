@@ -59,7 +59,7 @@ bench: setup  ## measure the agent's published figures again (under 10 minutes) 
 bench-traces: setup  ## measure what tracing costs, and a collector that dies (about 16 minutes)
 	$(BIN)/python bench/run.py traces
 
-bench-fleet: setup  ## what 10, 100 and 1,000 queries cost a Prometheus with a week behind it; docs/scale.md (8 minutes)
+bench-fleet: setup  ## what 1,000 and 10,000 queries cost a Prometheus with a week behind it; docs/scale.md (10 minutes)
 	$(BIN)/python bench/run.py fleet
 
 docs: setup  ## write the generated pages
