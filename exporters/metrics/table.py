@@ -44,8 +44,6 @@ def _agent(name: str, kind: str, words: str, *labels: str) -> Metric:
 _QUERY_METRICS = (
     _gauge("query_info", "The evidence, for joins; always 1, exactly one a query.", *INFO),
     _gauge("query_state", "The verdict: 1 for the state the query is in, 0 for the others.", "state"),
-    _gauge("query_reason_info", "Why the verdict is what it is (always 1); only while it is a bad one.", "state", "reason"),
-    _gauge("query_failure_info", "What ended the newest run (always 1); only while it is failed.", "error_class", "cause_class", "message"),
     _gauge("query_active", "Whether the query is running, as far as can be seen."),
     _gauge("query_trigger_active", "Whether a trigger is being worked on, at the last look."),
     _gauge("query_data_available", "Whether there is data to process, at the last look."),
@@ -153,8 +151,6 @@ _AGENT_METRICS = (
     _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
     _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
-    _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
-    _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
     _agent("agent_inbox_events", "gauge", "Events waiting for the worker."),
     _agent("agent_series", "gauge", "Series of queries that count against the limit: on this page, and room for what a look adds."),
     _agent("agent_series_limit", "gauge", "Past so many, new label sets are refused."),
