@@ -186,7 +186,7 @@ AGENT_BOARD = Board(
                 _chart(
                     "Inbox",
                     "short",
-                    "Events that wait for the worker. Bad is a queue that does not empty.",
+                    "Unprocessed events. Bad is a queue that does not empty.",
                     Target(_level("agent_inbox_events"), _WHERE),
                     alerts=("AgentBlind", "AgentEventsDropped"),
                     axis="events",
