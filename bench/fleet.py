@@ -36,8 +36,8 @@ from stage import free_port
 from streamgauge.grafana.alerts.settings import duration_text
 
 RULES = ROOT / "grafana" / "alerts" / "rules" / "streamgauge.rules.yml"
-OF_BATCHES = "query:streamgauge_batch_duration"
-MEAN = f"{OF_BATCHES}:mean15m"
+MEAN = "query:streamgauge_batch_duration:mean15m"
+SLICES = tuple(f"query:streamgauge_batch_duration:{part}1h" for part in ("count", "sum", "sumsq"))
 A_DRIVER = 10  # queries
 RULE_SHARE, GROUP_SHARE = (
     0.3,
@@ -163,7 +163,7 @@ def learn(folder: Path) -> list[dict[str, Any]]:
         try:
             wait_until(lambda: everything(prometheus), 180, "the first evaluation")
             series = prometheus.get("query", query='{__name__=~".*streamgauge_.+"}')["result"]
-            return [*series, *slices(series)]
+            return [*(one for one in series if not is_slice(one)), *slices(series)]
         finally:
             prometheus.stop()
             shutil.rmtree(folder / "data")
@@ -174,12 +174,16 @@ def everything(prometheus: Prometheus) -> bool:
     return prometheus.value(f"count({MEAN})") >= AGENTS * A_DRIVER
 
 
+def is_slice(one: dict[str, Any]) -> bool:
+    return one["metric"]["__name__"] in SLICES
+
+
 def slices(series: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """An hour's sums, which no Prometheus has after a minute."""
     for one in series:
         if one["metric"]["__name__"] == MEAN:
-            for part in ("count", "sum", "sumsq"):
-                yield {**one, "metric": {**one["metric"], "__name__": f"{OF_BATCHES}:{part}1h"}}
+            for name in SLICES:
+                yield {**one, "metric": {**one["metric"], "__name__": name}}
 
 
 def measure(queries: int, series: list[dict[str, Any]], folder: Path) -> dict[str, Any]:

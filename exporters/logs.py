@@ -194,7 +194,9 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
 def _log_lost(logger: Any, end: End) -> None:
     """A run that ended without a Terminated event."""
     logger = logger.bind(why=end.why)
-    if end.exception is None:
+    if end.exception is None and end.clean:
+        logger.info("query stopped")
+    elif end.exception is None:
         logger.warning("query ended, and how is not known")
     else:
         more = {"cause_class": end.cause_class, "cause": end.message} if end.cause_class else {}

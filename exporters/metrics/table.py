@@ -52,7 +52,7 @@ _QUERY_METRICS = (
     _counter("query_terminations_total", "Ends that were seen, by outcome (stopped, failed, unknown) and error class.", "outcome", "error_class"),
     _gauge("query_ended_timestamp_seconds", "When the newest run ended; absent while it runs."),
     _gauge("query_failure_info", "Why the newest run failed, as labels; always 1. error_class is Spark's class of the failure, cause_class that of the innermost cause (empty when it is the same or unknown), message the first line of that cause, masked. Absent unless the query is failed.", "error_class", "cause_class", "message"),
-    _gauge("query_reason_info", "Why the query is in its state, in words, as labels; always 1. Only while the state is falling_behind, stalled, restarting, failed or blind, or stopped with an unknown outcome. The words are those from when the state began.", "state", "reason"),
+    _gauge("query_reason_info", "Why the query is in its state, in words, as labels; always 1. Only while the state is falling_behind, stalled, restarting, failed or blind, or stopped with an unknown outcome. The words have no ages or counts in them, so that a state that lasts is one series.", "state", "reason"),
     _gauge("last_event_timestamp_seconds", "When the last event of any kind was received."),
     _gauge("query_silence_seconds", "Time since the last event or the start, by a clock that no step of the driver's clock moves; absent unless the query is active, and in continuous mode."),
     _gauge("query_uncommitted_seconds", "Time since the last commit, the last idle event or the start; absent as query_silence_seconds is."),

@@ -261,6 +261,6 @@ def test_errors_of_the_connection_are_told_from_others(error, gone):
 
 def test_refusal_behind_an_error_of_py4j_is_found():
     """It wraps what the socket says."""
-    error = Py4JNetworkError("An error occurred while trying to connect")
-    error.__context__ = ConnectionRefusedError(111, "Connection refused")
-    assert explain(error).gone
+    wrapped = Py4JNetworkError("An error occurred while trying to connect")
+    wrapped.__context__ = ConnectionRefusedError(111, "Connection refused")
+    assert explain(wrapped).gone

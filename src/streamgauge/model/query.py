@@ -68,16 +68,8 @@ class End(Struct, frozen=True, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """Whether somebody wanted this end: the query, its session or its application was stopped."""
-        return self.outcome == "stopped" or (self.outcome == "unknown" and self.gone in _WANTED)
-
-
-_WANTED = frozenset(
-    {
-        *(GoneCause.APPLICATION_STOPPED, GoneCause.SESSION_STOPPED),
-        *(GoneCause.PROCESS_ENDED, GoneCause.PROCESS_TERMINATED),
-    }
-)
+        """Whether somebody wanted this end: the query, its session, its application or process was stopped."""
+        return self.outcome == "stopped"
 
 
 class Query(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 from .causes import find_cause
 from .events import Idle, Progress, Terminated
 from .lag import SourceLag, take_batch, take_idle, weigh
-from .observations import Gone, QueryStatus
+from .observations import Gone, GoneCause, QueryStatus
 from .query import EVENTS_MISSING, Backlog, End, Moment, Query, Recovery
 from .sources.waiting import Waiting
 
@@ -18,6 +18,13 @@ HOUR_SECONDS = 3600.0
 _MOMENTS_KEPT = 64  # how much of a query's pace is remembered
 _MOMENT_GAP_SECONDS = 10.0
 _GAPS_KEPT = 10
+# Somebody stopped what the query ran in. A process that just ends was perhaps to go on: that is unknown.
+_WANTED = frozenset(
+    {
+        *(GoneCause.APPLICATION_STOPPED, GoneCause.SESSION_STOPPED),
+        GoneCause.PROCESS_TERMINATED,
+    }
+)
 _STARTS_KEPT = 3600  # one per second for an hour
 # For so long events must have come again without a gap, before a query that was hidden is believed.
 RECOVERY_SECONDS = 30.0
@@ -142,8 +149,8 @@ def end_of(cause: Terminated | Gone, at: float) -> End:
     why = cause.why if isinstance(cause, Gone) else ""
     gone = cause.cause if isinstance(cause, Gone) else None
     if not cause.exception:
-        outcome = "unknown" if isinstance(cause, Gone) else "stopped"
-        return End(at=at, outcome=outcome, why=why, gone=gone)
+        wanted = isinstance(cause, Terminated) or gone in _WANTED
+        return End(at=at, outcome="stopped" if wanted else "unknown", why=why, gone=gone)
     found = find_cause(cause.exception, cause.error_class)
     return End(
         at=at,

@@ -75,7 +75,7 @@ def _ended(query: Query) -> Verdict:
         return Verdict("failed", words, words)
     if end.outcome == "stopped":
         nothing = "; it processed nothing new" if query.did_nothing_new else ""
-        return Verdict("stopped", f"ended without an error{nothing}")
+        return Verdict("stopped", f"{end.why or 'ended without an error'}{nothing}")
     return Verdict("stopped", f"ended, and how is not known: {end.why}", end.why)
 
 
