@@ -151,8 +151,6 @@ _AGENT_METRICS = (
     _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
     _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
     _agent("agent_heartbeat_timestamp_seconds", "gauge", "The worker's last sign of life."),
-    _agent("agent_heartbeat_age_seconds", "gauge", "Time since the worker's last sign of life, by a clock that no step of the driver's clock moves."),
-    _agent("agent_clock_timestamp_seconds", "gauge", "The driver's wall clock at this scrape."),
     _agent("agent_inbox_events", "gauge", "Events waiting for the worker."),
     _agent("agent_series", "gauge", "Series of queries that count against the limit: on this page, and room for what a look adds."),
     _agent("agent_series_limit", "gauge", "Past so many, new label sets are refused."),

@@ -11,7 +11,6 @@ _WHERE = "{{app}} {{instance}}"
 _UP = 'max by (job, instance) (up{job=~"$job"})'
 _FILLED = f"{agent('agent_series')} / on (job, instance) {agent('agent_series_limit')}"
 _DROPPED = window("dropped_window")
-_SKEW = 60.0  # seconds
 
 
 def _rate(name: str, by: str = "") -> str:
@@ -101,9 +100,10 @@ AGENT_BOARD = Board(
                     "Between Prometheus and the driver whose clock differs most. Bad is a minute and more:"
                     " times on these boards are wrong by as much.",
                     Target(_clock_difference(), "difference", instant=True),
+                    alerts=("ClockSkew",),
                     condition="the agents report their clock",
                     width=4,
-                    steps=((None, GREEN), (_SKEW, RED)),
+                    steps=((None, GREEN), (parameter("skew_seconds"), RED)),
                 ),
                 _stat(
                     f"Lost events {_DROPPED}",
@@ -186,7 +186,7 @@ AGENT_BOARD = Board(
                 _chart(
                     "Inbox",
                     "short",
-                    "Events that wait for the worker. Bad is a queue that does not empty.",
+                    "Unprocessed events. Bad is a queue that does not empty.",
                     Target(_level("agent_inbox_events"), _WHERE),
                     alerts=("AgentBlind", "AgentEventsDropped"),
                     axis="events",

@@ -130,7 +130,7 @@ CHECKPOINT_BOARD = Board(
                 _chart(
                     "Since the last commit",
                     "s",
-                    "Age of the newest file in commits/. Bad is past the budget while data waits.",
+                    "Age of the newest file in commits/. Bad is past the budget while data is available.",
                     Target(
                         f"time() - {best('max', 'checkpoint_last_commit_timestamp_seconds')}",
                         "newest commit file",

@@ -82,7 +82,7 @@ _STATS = (
         "Critical alerts now",
         "short",
         "Bad is anything above 0; the list below names each. Pages are fewer: Alertmanager groups these"
-        " alerts, and holds back those whose cause pages already.",
+        " alerts, and suppresses those whose cause pages already.",
         _NO_RULES,
         _firing("critical"),
         alerts=("QueryFailed", "QueryStalled", "QueryVanished"),
@@ -141,7 +141,7 @@ _STATS = (
     _stat(
         "Rows per second",
         "short",
-        "What the whole fleet reads. Bad is a fall while data waits.",
+        "What the whole fleet reads. Bad is a fall while data is available.",
         _NO_AGENT,
         Target(f"sum(rate({series('input_rows_total')}[$__rate_interval]))", "rows/s"),
         alerts=("ThroughputDrop",),
@@ -252,7 +252,7 @@ _TIMELINE = Panel(
     "Verdicts",
     "state-timeline",
     "short",
-    "One line a query. Bad is red and purple; a line that ends has no driver any more.",
+    "One line per query. Bad is red and purple; a line that ends has no driver any more.",
     _NO_AGENT,
     (Target(VERDICT, "{{query}} · {{app}}"),),
     alerts=("QueryFailed", "QueryStalled", "RestartLoop", "AgentBlind", "QueryVanished"),

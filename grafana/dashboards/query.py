@@ -34,8 +34,8 @@ _BACKLOG = Panel(
     "Backlog",
     "timeseries",
     "short",
-    "Rows that wait at the source after the last batch. Bad is above the line and rising.",
-    "The source does not say how many rows wait (files and sockets don't).",
+    "Unprocessed rows at the source after the last batch. Bad is above the line and rising.",
+    "The source does not report its backlog (files and sockets don't).",
     (Target(recorded("query:streamgauge_backlog:rows"), "backlog"),),
     alerts=("FallingBehind",),
     condition="the source tells how far it is: Kafka, or another that reports its latest offset",
@@ -49,9 +49,9 @@ _DRAIN_TIME = Panel(
     "Time to drain it",
     "timeseries",
     "s",
-    "Time until no row waits, at the pace of the last batches less what comes in. Bad is above the line,"
-    " and a line that ends while rows wait: at this pace it never drains.",
-    "Nothing is known of what waits (files and sockets don't tell), or more comes in than is read: it never"
+    "Time until the backlog is empty, at the pace of the last batches less what comes in. Bad is above the line,"
+    " and a line that ends with a backlog: at this pace it never drains.",
+    "The backlog is unknown (files and sockets don't report it), or more comes in than is read: it never"
     " drains.",
     (Target(best("max", "source_drain_seconds", by="source"), "{{source}}"),),
     alerts=("FallingBehind",),

@@ -106,7 +106,7 @@ _COUNTS = Panel(
     "Batches per minute",
     "timeseries",
     "short",
-    "Bad is nothing but empty batches while data waits, or replays that repeat.",
+    "Bad is nothing but empty batches while data is available, or replays that repeat.",
     "No batch in this time range.",
     (
         Target("60 * " + rate("batches_total", 'data="true"'), "with data"),

@@ -157,7 +157,7 @@ REGRESSIONS = Board(
                     "Rows per second",
                     "timeseries",
                     "short",
-                    "Bad is below the dashed line while the query is busy or data waits.",
+                    "Bad is below the dashed line while the query is busy or data is available.",
                     _NONE,
                     (
                         *_then(_RATE),

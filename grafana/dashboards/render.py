@@ -23,7 +23,7 @@ from .catalogue import BOARDS
 from .colours import GREY, NO_DATA
 from .commands import panels_of, text_of
 from .links import menu_url
-from .promql import ALERTS, FAILED, QUERY, best, moments, series
+from .promql import ALERTS, FAILED, QUERY, best, moments, series, window
 from .shapes import shape, start
 
 SCHEMA = 38
@@ -171,7 +171,7 @@ def _annotations(board: Board) -> list[Any]:
     # Of many queries at once, starts and replays would be a fence before the graphs.
     shown = {"Failures"} if board.many else {"Starts", "Failures", "Replays"}
     started = f"1000 * {best('max', 'query_started_timestamp_seconds')}"
-    failed = moments(series("query_terminations_total", FAILED), f"{QUERY}, error_class")
+    failed = _failures(board)
     replayed = moments(series("batches_replayed_total"), QUERY)
     marks = [
         _annotation("Starts", "blue", started, "{{query}} started", "{{app}}").use_value_for_time(
@@ -188,6 +188,16 @@ def _annotations(board: Board) -> list[Any]:
         _annotation("Alerts", "purple", ALERTS, "{{alertname}}", "{{severity}}: {{query}}"),
     ]
     return [mark.enable(mark.build().name in shown) for mark in marks]
+
+
+def _failures(board: Board) -> str:
+    """Failures by class; of many queries only what is new, or one in a restart loop would be the fence."""
+    ends, by = series("query_terminations_total", FAILED), f"{QUERY}, error_class"
+    failed = moments(ends, by)
+    if not board.many:
+        return failed
+    lately = f"increase({ends}[{window('restart_window')}] offset $__interval)"
+    return f"{failed}\nunless on ({by}) sum by ({by}) ({lately}) > 0"
 
 
 def _annotation(name: str, colour: str, expr: str, title: str, text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Sources and sinks: what comes in, what waits, what goes out."""
+"""Sources and sinks: what comes in, the backlog, what goes out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .query import ROWS
 from .query_batches import phase_colours
 
 _TELLS = "the source tells how far it is: Kafka, or another that reports its latest offset"
-_SILENT = "The source does not say how many rows wait (files and sockets don't)."
+_SILENT = "The source does not report its backlog (files and sockets don't)."
 _PROBED = "the probe looks at the source itself"
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
 _READING = "latest_offset|get_offset|get_batch|wal_commit"
@@ -35,8 +35,8 @@ BEHIND = Row(
             "timeseries",
             "s",
             "Age of the oldest row that was not read. Bad is growth, and what comes near the retention.",
-            "The source does not say how many rows wait, or its oldest row is from before the agent's"
-            " first look.",
+            "The source does not report its backlog, or its oldest row is from before the agent's"
+            " first poll.",
             (Target(best("max", "source_lag_seconds", by="source"), "{{source}}"),),
             alerts=("FallingBehind", "RetentionRisk"),
             condition=_TELLS,
@@ -46,9 +46,9 @@ BEHIND = Row(
             "Time until it is drained",
             "timeseries",
             "s",
-            "At the pace of the last batches, less what comes in. Bad is a line that ends while rows"
-            " wait: at this pace they will never be read.",
-            "Nothing is known of what waits, or more comes in than is read.",
+            "At the pace of the last batches, less what comes in. Bad is a line that ends with a"
+            " backlog: at this pace it will never be read.",
+            "The backlog is unknown, or more comes in than is read.",
             (Target(best("max", "source_drain_seconds", by="source"), "{{source}}"),),
             alerts=("FallingBehind",),
             condition="the source tells how far it is, and less comes in than is read",
@@ -69,7 +69,7 @@ BEHIND = Row(
             "Backlog by partition",
             "timeseries",
             "short",
-            "Rows that wait in the partitions furthest behind. Bad is one that grows while the others don't.",
+            "Backlog of the partitions furthest behind. Bad is one that grows while the others don't.",
             _SILENT,
             (
                 Target(
@@ -88,7 +88,7 @@ BEHIND = Row(
             "short",
             "The largest backlog of a partition over the mean: 1 is even. Bad is a number near that of the"
             " partitions: one of them has it all.",
-            "No row waits, or the source has no partitions.",
+            "There is no backlog, or the source has no partitions.",
             (
                 Target(
                     best("max", "source_partition_backlog_max_rows", by="source")
@@ -106,13 +106,13 @@ BEHIND = Row(
             "timeseries",
             "short",
             "Bad is one that has rows and gives none, one that is gone, and offsets that went backwards: a"
-            " topic was made anew.",
+            " topic was recreated.",
             "The source has no partitions.",
             (
                 Target(best("max", "source_partitions_stalled", by="source"), "stalled"),
                 Target(increase("source_partitions_added_total", by="source"), "added"),
                 Target(increase("source_partitions_removed_total", by="source"), "gone"),
-                Target(increase("source_offset_resets_total", by="source"), "made anew"),
+                Target(increase("source_offset_resets_total", by="source"), "recreated"),
             ),
             alerts=("SourceNotAdvancing",),
             condition=_TELLS,
@@ -122,7 +122,7 @@ BEHIND = Row(
                 Override("^stalled$", (("color", RED),)),
                 Override("^added$", (("color", GREEN),)),
                 Override("^gone$", (("color", ORANGE),)),
-                Override("^made anew$", (("color", PURPLE),)),
+                Override("^recreated$", (("color", PURPLE),)),
             ),
         ),
     ),
@@ -151,7 +151,7 @@ SOURCES = Board(
                     "Backlog by source",
                     "timeseries",
                     "short",
-                    "Rows that wait at each source after the last batch. Bad is above the line and rising.",
+                    "Unprocessed rows at each source after the last batch. Bad is above the line and rising.",
                     _SILENT,
                     (Target(best("max", "source_backlog_rows", by="source"), "{{source}}"),),
                     alerts=("FallingBehind", "SourceNotAdvancing", "RetentionRisk"),
@@ -212,9 +212,9 @@ SOURCES = Board(
                     "Data available",
                     "state-timeline",
                     "short",
-                    "Whether the source has rows that were not read at the last look. Bad is yes while"
+                    "Whether the source has rows that were not read at the last poll. Bad is yes while"
                     " nothing is committed.",
-                    "The query was not looked at in this time range.",
+                    "The query was not polled in this time range.",
                     (Target(best("max", "query_data_available"), "{{query}}"),),
                     alerts=("CommitsStalled",),
                     mappings={"0": ("no", GREY), "1": ("yes", BLUE)},
@@ -264,7 +264,7 @@ SOURCES = Board(
                     "Since the last commit",
                     "timeseries",
                     "s",
-                    "Bad is past the budget while data waits.",
+                    "Bad is past the budget while data is available.",
                     "No recorded series: load streamgauge.rules.yml into Prometheus.",
                     (
                         Target(recorded("query:streamgauge_commit_age:seconds"), "last commit"),
@@ -315,7 +315,7 @@ SOURCES = Board(
                     "Empty batches, of all",
                     "timeseries",
                     "percentunit",
-                    "Batches that read nothing. Bad is many while data waits; each costs a commit.",
+                    "Batches that read nothing. Bad is many while data is available; each costs a commit.",
                     "No batch in this time range.",
                     (
                         Target(

@@ -313,7 +313,7 @@ STATE_BOARD = Board(
                 _state(
                     "In-memory store: versions found and loaded",
                     "short",
-                    "Bad is loads from files that go on after a start: state moves between executors.",
+                    "Bad is loads from files that continue after a start: state moves between executors.",
                     Target(
                         _by_operator("state_hdfs_map_cache_hits_total"),
                         "{{query}} {{operator}} found",

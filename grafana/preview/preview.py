@@ -118,7 +118,7 @@ class Preview:
                 if mark.get("useValueForTime"):
                     moments = {float(value) / 1000 for _, value in times}
                 else:
-                    moments = {float(times[0][0])}
+                    moments = set(_starts([float(at) for at, _ in times], self.step))
                 for at in moments:
                     if self.begin <= at <= self.end:
                         colour = {"blue": "#5794f2", "red": "#e02f44"}.get(
@@ -189,6 +189,13 @@ def _attribute(found: dict[str, Any], key: str) -> str:
 def panels_of(board: dict[str, Any]) -> list[dict[str, Any]]:
     """All rows and panels, those of collapsed rows too."""
     return [one for panel in board["panels"] for one in (panel, *panel.get("panels", ()))]
+
+
+def _starts(times: list[float], step: float) -> Iterator[float]:
+    """Of moments, those that begin a mark: Grafana joins those of neighbouring steps."""
+    for before, at in zip([-step, *times], times, strict=False):
+        if at - before > step:
+            yield at
 
 
 def _asks_prometheus(panel: dict[str, Any]) -> bool:

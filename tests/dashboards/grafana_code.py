@@ -94,7 +94,7 @@ def report(preview: Preview, folder: Path, queries: dict[str, str] | None = None
 def reads_as(text: str, unit: str, value: float) -> bool:
     """Whether the text, read by a person, is the value: the same to three digits or to what is shown."""
     found = re.fullmatch(r"(-?[\d.]+)\s?(\D*)", text)
-    if not found or found[2] not in _WORTH[unit]:
+    if not found or found[2] not in _WORTH.get(unit, {}):
         return False
     worth = _WORTH[unit][found[2]]
     shown = 10.0 ** -len(found[1].partition(".")[2]) * worth
@@ -140,7 +140,7 @@ def wrong_rows(panel: dict[str, Any], columns: list[str]) -> list[str]:
         tuple(
             cell["value"]
             for name, cell in row.items()
-            if isinstance(cell.get("value"), str) and cell["value"]
+            if name in columns and isinstance(cell.get("value"), str) and cell["value"]
         )
         for row in panel["rows"]
     ]

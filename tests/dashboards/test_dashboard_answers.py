@@ -184,6 +184,14 @@ def test_failure_is_marked_at_one_step(values, expected, answers):
     )
 
 
+def test_loop_is_marked_at_its_beginning_where_many_queries_are_shown(answers):
+    """Every failure of one query in a loop would be a fence before the graphs of all."""
+    labels = f'{{{ORDERS}, error_class="OLD"}}'
+    answers(mark("fleet", "Failures"), {ends("OLD"): "7x29 8"}, {labels: 1})
+    answers(mark("fleet", "Failures"), {ends("OLD"): "7x20 8x8 9"}, {})
+    answers(mark("query", "Failures"), {ends("OLD"): "7x20 8x8 9"}, {labels: 1})
+
+
 def test_class_that_failed_long_ago_is_not_shown(answers):
     """No bar of 0: the panel says that nothing failed."""
     expr = expression("query", "Failures by error class")

@@ -135,7 +135,7 @@ def is_step(expr: str, name: str) -> bool:
     now = rf"{name}\{{[^}}]*\}}"
     before = rf"last_over_time\({now}\[[^\]]+\] offset [^)]+\)"
     rest = re.sub(rf"{now} (-|<|unless) {before}", "", expr)
-    rest = re.sub(rf"increase\({now}\[[^\]]+\]\)", "", rest)
+    rest = re.sub(rf"increase\({now}\[[^\]]+\]( offset [^)]+)?\)", "", rest)
     return name not in rest and rest != expr
 
 

@@ -15,6 +15,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "grafana" / "preview"))
 
+import itertools
+
 from grafana_code import faults, report
 from preview import Preview, panels_of
 from promql_tree import fill
@@ -140,7 +142,7 @@ def test_marks_are_found(mark, recording, prometheus):
     if mark in {"Failures", "Replays"}:  # at one step each: two neighbours would be a region
         for one in found:
             times = [at for at, _ in one["values"]]
-            assert all(later - at > 5 for at, later in zip(times, times[1:], strict=False)), times
+            assert all(later - at > 5 for at, later in itertools.pairwise(times)), times
     if mark == "Failures":
         assert {one["metric"]["error_class"] for one in found} - {"", "other"}
     if mark == "Starts":
