@@ -112,7 +112,7 @@ class LogExporter(Exporter):
             _log_batch(self._bind(update, cause.run_id), cause)
         elif isinstance(cause, Terminated):
             nothing = query.did_nothing_new and query.run_id == cause.run_id
-            more = {"processed": "nothing new"} if nothing else {}
+            more = {"processed": "nothing new"} if nothing else _cause_of(query, cause.run_id)
             _log_end(self._bind(update, cause.run_id), cause, **more)
         elif isinstance(cause, Gone | QueryStatus) and query.end is not None:
             _log_lost(self._bind(update, cause.run_id), query.end)
@@ -172,6 +172,14 @@ def _log_start(logger: Any, query: Query) -> None:
     logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
 
 
+def _cause_of(query: Query, run_id: str) -> dict[str, str]:
+    """What lies below the failure of a run, where that is something else than the failure itself."""
+    end = query.end if query.run_id == run_id else query.last_end
+    if end is None or not end.cause_class:
+        return {}
+    return {"cause_class": end.cause_class, "cause": end.message}
+
+
 def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
     if end.exception is None:
         logger.info("query stopped", **more)
@@ -180,16 +188,19 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
     stack = _indent(
         rest[:_MOST_STACK_CHARACTERS]
     )  # here too: a logger of the user's may be a console
-    logger.error("query failed", error_class=end.error_class, error=first, stack=stack)
+    logger.error("query failed", error_class=end.error_class, error=first, **more, stack=stack)
 
 
 def _log_lost(logger: Any, end: End) -> None:
     """A run that ended without a Terminated event."""
     logger = logger.bind(why=end.why)
-    if end.exception is None:
+    if end.exception is None and end.clean:
+        logger.info("query stopped")
+    elif end.exception is None:
         logger.warning("query ended, and how is not known")
     else:
-        _log_end(logger, end)
+        more = {"cause_class": end.cause_class, "cause": end.message} if end.cause_class else {}
+        _log_end(logger, end, **more)
 
 
 def _log_batch(logger: Any, event: Progress) -> None:

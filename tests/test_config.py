@@ -87,6 +87,24 @@ def test_environment_is_read():
     assert config.queries["orders"].thresholds == {"late_ratio": 0.1}
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(None, None), ("", None), ("0", 0.0), ("30", 30.0), ("2.5", 2.5)]
+)
+def test_linger_is_automatic_off_or_a_time(text, seconds):
+    """Unset is not 0: unset waits where it is worth it, 0 never does."""
+    config, wrong = load_config({}, {} if text is None else {"STREAMGAUGE_LINGER_SECONDS": text})
+    assert (config.linger_seconds, wrong) == (seconds, [])
+    assert load_config({"linger_seconds": 7}, {})[0].linger_seconds == 7
+
+
+def test_wrong_linger_is_ignored():
+    """As any other wrong variable."""
+    for text in ("soon", "-1", "nan"):
+        config, wrong = load_config({}, {"STREAMGAUGE_LINGER_SECONDS": text})
+        assert config.linger_seconds is None
+        assert "linger_seconds" in wrong[0]
+
+
 def test_server_can_be_switched_off_by_variable():
     """An empty address is an address: none."""
     assert load_config({}, {"STREAMGAUGE_METRICS_ADDRESS": ""})[0].metrics_address == ""

@@ -46,8 +46,9 @@ def removeListener(listener):  # noqa: N802
 
 @pytest.fixture(autouse=True)
 def _no_jvm(monkeypatch):
-    """The bridge itself stands for its Java object; PySpark's own is the word `slow`."""
-    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap", lambda bridge: bridge)
+    """The callback itself stands for its Java object; PySpark's own is the word `slow`."""
+    place = "streamgauge.listener.stream_listener"
+    monkeypatch.setattr(f"{place}.make_queue_listener", lambda host: Bridge(host.inbox))
     monkeypatch.setattr(StreamingQueryListener, "_jlistener", "slow", raising=False)
 
 
@@ -358,8 +359,8 @@ def test_failure_that_only_the_stop_brought_about_is_none(agent):
     context.meanwhile = lambda: feed(mine, broken.terminated("NullPointerException: null"))
     context.stop()
     ends = {query.label: query.end.outcome for query in mine.queries.values()}
-    assert ends == {"failed": "failed", "broken": "unknown"}
-    assert value(page(mine), "query_terminations_total", query="broken", outcome="unknown") == 1
+    assert ends == {"failed": "failed", "broken": "stopped"}
+    assert value(page(mine), "query_terminations_total", query="broken", outcome="stopped") == 1
 
 
 def test_name_that_comes_late_reaches_the_discovery_file_and_the_pages(agent, tmp_path):

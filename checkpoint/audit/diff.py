@@ -20,6 +20,7 @@ class Change(msgspec.Struct, frozen=True):
     what: str
     before: Any
     after: Any
+    field: str = ""  # its name in the report, where it has one
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ def diff(before: Checkpoint, after: Checkpoint, reports: tuple[Report, Report]) 
     """Compare two checkpoints by their reports; offsets are measured where both have the source."""
     old, new = reports
     changes = [
-        Change(name.replace("_", " "), getattr(old, name), getattr(new, name))
+        Change(name.replace("_", " "), getattr(old, name), getattr(new, name), name)
         for name in _FIELDS
         if getattr(old, name) != getattr(new, name)
     ]
@@ -87,7 +88,8 @@ def _compare_operators(old: Report, new: Report) -> list[Change]:
         for name in ("name", "provider", "partitions", "versions", "oldest_snapshot", "bytes"):
             values = (getattr(one, name, None), getattr(other, name, None))
             if values[0] != values[1]:
-                changes.append(Change(f"operator {number} {name.replace('_', ' ')}", *values))
+                what = f"operator {number} {name.replace('_', ' ')}"
+                changes.append(Change(what, *values, name))
     return changes
 
 

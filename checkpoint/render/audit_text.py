@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from streamgauge.checkpoint.audit.diff import Change, Difference
     from streamgauge.checkpoint.audit.lint import LintFinding
 
+_TIMES = {"watermark_ms": "watermark", "next_watermark_ms": "next watermark"}
+_SIZES = frozenset({"state_bytes", "bytes"})
+
 
 def render_findings(findings: list[LintFinding]) -> str:
     """One line a finding, by checkpoint."""
@@ -43,14 +46,13 @@ def render_difference(found: Difference) -> str:
 
 def _change(change: Change) -> str:
     """`watermark: 2026-11-16 00:00:00 UTC → 2026-11-16 00:05:00 UTC`."""
-    what = change.what
-    if what.endswith("watermark ms"):
-        return _arrow(what.removesuffix(" ms"), *map(say_time, (change.before, change.after)))
     values = (change.before, change.after)
-    if what.endswith(" bytes"):
+    if change.field in _TIMES:
+        return _arrow(_TIMES[change.field], *map(say_time, values))
+    if change.field in _SIZES:
         sizes = ["none" if each is None else say_bytes(each) for each in values]
-        return _arrow(f"{what.removesuffix(' bytes')} size", *sizes)
-    return _arrow(what, *map(_plain, values))
+        return _arrow(change.what, *sizes)
+    return _arrow(change.what, *map(_plain, values))
 
 
 def _arrow(what: str, before: str, after: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from copy import copy
 
 from prometheus_client.samples import Exemplar, Sample
 
@@ -20,6 +21,17 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self._exemplars: list[Exemplar | None] = [None] * (len(bounds) + 1)
         self._sum = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self._counts)
+
+    def copy(self) -> Histogram:
+        """The same as it is now, for readers."""
+        same = copy(self)
+        vars(same).update(_counts=self._counts.copy(), _exemplars=self._exemplars.copy())
+        return same
 
     def observe(self, value: float, exemplar: Exemplar | None = None) -> None:
         """Count one value."""

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 
 from streamgauge.model.events import Operator
 
 from .operators import OPERATOR_METRICS
 from .providers import CUMULATIVE, NEVER_MEASURED, PROVIDER_METRICS
 
-_KNOWN = {**PROVIDER_METRICS, **OPERATOR_METRICS}
+
+class Write(Enum):
+    """What one value of Spark's is here."""
+
+    ADD = "a figure of the batch"
+    TOTAL = "a counter that Spark itself adds up"
+    LEVEL = "a level"
+
+
+# Some sixty figures come with each event of a query on RocksDB: all that can be is looked up once.
+_PLANS = {
+    spark_name: (
+        Write.TOTAL if metric.kind == CUMULATIVE else Write.ADD if metric.counter else Write.LEVEL,
+        metric.name,
+        metric.scale,
+    )
+    for spark_name, metric in {**PROVIDER_METRICS, **OPERATOR_METRICS}.items()
+}
 
 
 def gauges_of_operator(operator: Operator, batch_id: int) -> Iterator[tuple[str, float | None]]:
@@ -20,18 +38,6 @@ def gauges_of_operator(operator: Operator, batch_id: int) -> Iterator[tuple[str,
     yield "state_snapshot_lag_versions", _snapshot_lag(operator, batch_id)
 
 
-def provider_gauges_of_operator(
-    operator: Operator,
-) -> Iterator[tuple[str, float, tuple[str, ...]]]:
-    """Name, value and labels after the operator's, of the figures of operator and state store provider."""
-    for spark_name, value in operator.custom.items():
-        metric = _KNOWN.get(spark_name)
-        if metric is None and spark_name not in NEVER_MEASURED:
-            yield "state_custom", value, (spark_name,)
-        elif metric is not None and not metric.counter and value >= 0:
-            yield metric.name, value * metric.scale, ()
-
-
 def counters_of_operator(operator: Operator) -> Iterator[tuple[str, float | None]]:
     """Name, and what this batch adds; None: unknown."""
     yield "state_rows_updated_total", operator.updated
@@ -40,18 +46,20 @@ def counters_of_operator(operator: Operator) -> Iterator[tuple[str, float | None
     yield "state_commit_seconds_total", operator.commit_seconds
     yield "state_update_seconds_total", operator.update_seconds
     yield "state_removal_seconds_total", operator.removal_seconds
-    for spark_name, value in operator.custom.items():
-        metric = _KNOWN.get(spark_name)
-        if metric and metric.counter and metric.kind != CUMULATIVE and value >= 0:
-            yield metric.name, value * metric.scale
 
 
-def totals_of_operator(operator: Operator) -> Iterator[tuple[str, float]]:
-    """Name and value of the counters that Spark itself adds up."""
+def custom_of_operator(
+    operator: Operator,
+) -> Iterator[tuple[Write, str, float, tuple[str, ...]]]:
+    """How to write it, name, value and labels after the operator's: figures of operator and state store provider."""
     for spark_name, value in operator.custom.items():
-        metric = _KNOWN.get(spark_name)
-        if metric and metric.kind == CUMULATIVE and value >= 0:
-            yield metric.name, value * metric.scale
+        plan = _PLANS.get(spark_name)
+        if plan is None:
+            if spark_name not in NEVER_MEASURED:
+                yield Write.LEVEL, "state_custom", value, (spark_name,)
+        elif value >= 0:
+            write, name, scale = plan
+            yield write, name, value * scale, ()
 
 
 def _snapshot_lag(operator: Operator, batch_id: int) -> float | None:

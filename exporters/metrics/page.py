@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from prometheus_client.samples import Exemplar, Sample
 
 from streamgauge.config import QueryConfig
+from streamgauge.model.causes import one_line
 from streamgauge.model.events import Operator, Progress
 from streamgauge.model.lag import SourceLag
 from streamgauge.model.query import Query
+from streamgauge.model.timeshift import shift_query
 from streamgauge.model.verdict import STATES, Verdict
 
 from .budget import Budget
 from .histogram import BATCH_SECONDS, Histogram
-from .live_series import AFTER_END, live_of_query
+from .live_series import AFTER_END, Times, live_of_query
 from .observed_series import counted_of, observed_of, speaks_of
 from .operator_series import (
+    Write,
     counters_of_operator,
+    custom_of_operator,
     gauges_of_operator,
-    provider_gauges_of_operator,
-    totals_of_operator,
 )
 from .series_key import Key
 from .source_series import LIVE, counters_of, gauges_of, live_of
@@ -28,11 +31,12 @@ from .standing_series import standing_of
 from .table import METRICS, PREFIX
 
 _MOST_ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 38  # what every query has besides counters and its last batch, at most
+_ALWAYS = len(STATES) + 46  # what every query has besides counters and its last batch, at most
 _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
+_ENDS = "query_terminations_total"
 _WATERMARK = "watermark_timestamp_seconds"
 _EVENT_TIMES = (
     "event_time_min_timestamp_seconds",
@@ -45,19 +49,40 @@ _OF_THE_CODE = frozenset({_WATERMARK, *_EVENT_TIMES, _OBSERVED})
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
 _STAYS_AFTER_FAILURE = frozenset(
     {
-        *("query_info", "query_started_timestamp_seconds"),
+        *("query_info", "query_failure_info"),
+        *("query_started_timestamp_seconds", "query_ended_timestamp_seconds"),
+        *("last_committed_batch_id", "last_commit_timestamp_seconds"),
         *("alerting_enabled", "query_expected"),
     }
 )
 
 
+class _Published(NamedTuple):
+    """What a scrape may read: never changed after it was published."""
+
+    query: Query
+    values: Mapping[Key, float]
+    durations: Histogram | None = None  # None of a failed query, of which little is left
+
+
+class _Rendered(NamedTuple):
+    """The samples of what was published; most scrapes find more than one page unchanged."""
+
+    published: _Published
+    offset: float
+    samples: Mapping[str, list[Sample]]
+
+
 class Page:
-    """The series of one query. Only the worker calls its methods; `samples` is swapped whole."""
+    """The series of one query.
+
+    The worker writes, and publishes what it has written whole; `samples` and `live_samples` are for any
+    thread. Samples are made when somebody asks: most events come between two scrapes.
+    """
 
     def __init__(self, app: str, query: Query, settings: QueryConfig, budget: Budget) -> None:
         self.labels = {"app": app, "query": query.label}
         self.query = query
-        self.samples: Mapping[str, list[Sample]] = {}
         self._settings = settings
         self._budget = budget
         self._counters: dict[Key, float] = {}
@@ -65,7 +90,9 @@ class Page:
         self._seen_lags: Mapping[str, SourceLag] = {}
         self._lags: Mapping[str, SourceLag] = {}  # those for which there is room
         self._sources: dict[Key, float] = {}  # of the sources as they were last seen
-        self._series: dict[Key, Sample] = {}
+        self._published = _Published(query, {})
+        self._rendered = _Rendered(self._published, 0.0, {})
+        self._names: Mapping[Key, tuple[str, dict[str, str]]] = {}  # full name and labels
         self._counted = self.least()
         self._error_classes: set[str] = set()
         self._durations = Histogram(BATCH_SECONDS)
@@ -81,18 +108,18 @@ class Page:
         key = (name, labels)
         if key in self._counters:
             self._counters[key] += by
-        elif self._budget.admit(key in self._series):
+        elif self._budget.admit(key in self._published.values):
             self._counters[key] = by
 
     def pass_on(self, name: str, total: float, *labels: str) -> None:
         """Set a counter that Spark itself keeps."""
         key = (name, labels)
-        if key in self._counters or self._budget.admit(key in self._series):
+        if key in self._counters or self._budget.admit(key in self._published.values):
             self._counters[key] = total
 
     def set(self, name: str, value: float | None, *labels: str) -> None:
         """Set a gauge of the last batch; unknown is absent."""
-        if value is not None and self._budget.admit((name, labels) in self._series):
+        if value is not None and self._budget.admit((name, labels) in self._published.values):
             self._gauges[name, labels] = value
 
     def renew(self) -> None:
@@ -102,7 +129,7 @@ class Page:
         for data in ("true", "false"):
             self.add("batches_total", 0, data)
         for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
-            self.add("query_terminations_total", 0, outcome, error_class)
+            self.add(_ENDS, 0, outcome, error_class)
         self._gauges = {k: v for k, v in self._gauges.items() if k[0] not in _OF_THE_CODE}
 
     def start(self, *, reset: bool) -> None:
@@ -118,7 +145,7 @@ class Page:
                 known = "other"
             else:
                 self._error_classes.add(known)
-        self.add("query_terminations_total", 1, outcome, known)
+        self.add(_ENDS, 1, outcome, known)
 
     def progress(self, batch: Progress, exemplar: Exemplar | None = None) -> None:
         """A batch was committed."""
@@ -161,10 +188,13 @@ class Page:
             self.set(name, value, label)
         for name, by in counters_of_operator(operator):
             self.add(name, by, label)
-        for name, total in totals_of_operator(operator):
-            self.pass_on(name, total, label)
-        for name, value, labels in provider_gauges_of_operator(operator):
-            self.set(name, value, label, *labels)
+        for write, name, value, labels in custom_of_operator(operator):
+            if write is Write.ADD:
+                self.add(name, value, label)
+            elif write is Write.TOTAL:
+                self.pass_on(name, value, label)
+            else:
+                self.set(name, value, label, *labels)
 
     def _measure(self, lags: Mapping[str, SourceLag]) -> None:
         """Write how far behind each source is; nothing to do unless something changed."""
@@ -179,7 +209,7 @@ class Page:
                 self.pass_on(name, total, label)
             for name, labels, value in gauges_of(lag, self._settings.partition_series):
                 key = (name, (label, *labels))
-                if self._budget.admit(key in self._series):
+                if self._budget.admit(key in self._published.values):
                     found[key] = value
         self._sources = found
 
@@ -191,15 +221,8 @@ class Page:
         self._measure(query.lags)
         counted = sum(map(len, (self._counters, self._gauges, self._sources)))
         self._count(self.least() + counted + len(self._settings.thresholds))
-        standing = standing_of(query, self._settings)
-        values = {**self._counters, **self._gauges, **self._sources, **standing}
-        series = {key: self._sample(key, value) for key, value in values.items()}
-        self._series = series
-        samples = _group(series)
-        samples["batch_duration_seconds"] = self._durations.samples(
-            PREFIX + "batch_duration_seconds", self.labels
-        )
-        self.samples = samples
+        values = {**self._counters, **self._gauges, **self._sources}
+        self._published = _Published(query, values, self._durations.copy())
 
     def shrink(self, query: Query) -> None:
         """Keep of a failed query only what a page about it needs; of sources, what the probe sees.
@@ -207,15 +230,15 @@ class Page:
         The rest of the budget goes to others; a query that starts again takes its place back.
         """
         self.query = query
+        ends = {k: number for k, number in self._counters.items() if k[0] == _ENDS and number}
         self._counters.clear()
         self._gauges.clear()
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
-        self._counters.clear()
+        self._counters = ends
         self._durations = Histogram(BATCH_SECONDS)
-        kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
-        self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
-        self._count(len(self._series) + AFTER_END)
-        self.samples = _group(self._series)
+        self._published = _Published(query, {**ends, **self._sources})
+        standing = self._standing_of(self._published, 0.0)
+        self._count(len(self._published.values) + len(standing) + AFTER_END)
 
     def leave(self) -> None:
         """Give the budget back."""
@@ -232,33 +255,51 @@ class Page:
         self._budget.take(series - self._counted)
         self._counted = series
 
-    def _sample(self, key: Key, value: float) -> Sample:
-        old = self._series.get(key)
-        if old is not None:
-            return old if old.value == value else Sample(old.name, old.labels, value)
-        metric = METRICS[key[0]]
-        extra = dict(zip(metric.labels[2:], key[1], strict=True))
-        return Sample(metric.full_name, {**self.labels, **extra}, value)
-
     # ---- reading (any thread) --------------------------------------------------------------
 
+    def samples(self, offset: float = 0.0) -> Mapping[str, list[Sample]]:
+        """What was published, by family; `offset` brings its times to the wall clock."""
+        published, rendered = self._published, self._rendered
+        if rendered.published is published and rendered.offset == offset:
+            return rendered.samples
+        values = {**published.values, **self._standing_of(published, offset)}
+        known = self._names
+        names = {key: known.get(key) or self._name(key) for key in values}
+        samples: dict[str, list[Sample]] = {}
+        for key, value in values.items():
+            samples.setdefault(key[0], []).append(Sample(*names[key], value))
+        if published.durations is not None:
+            full_name = PREFIX + "batch_duration_seconds"
+            samples["batch_duration_seconds"] = published.durations.samples(full_name, self.labels)
+        self._names = names
+        self._rendered = _Rendered(published, offset, samples)
+        return samples
+
+    def _standing_of(self, published: _Published, offset: float) -> Mapping[Key, float]:
+        """What holds until something happens; of a query that failed long ago, what a page about it needs."""
+        standing = standing_of(shift_query(published.query, offset), self._settings)
+        if published.durations is not None:
+            return standing
+        return {k: value for k, value in standing.items() if k[0] in _STAYS_AFTER_FAILURE}
+
+    def _name(self, key: Key) -> tuple[str, dict[str, str]]:
+        metric = METRICS[key[0]]
+        extra = dict(zip(metric.labels[2:], key[1], strict=True))
+        return metric.full_name, {**self.labels, **extra}
+
     def live_samples(
-        self, query: Query, verdict: Verdict, now: float, shared: frozenset[str]
+        self, query: Query, verdict: Verdict, times: Times, shared: frozenset[str]
     ) -> Iterator[tuple[str, Sample]]:
         """What depends on the time, computed for this scrape; `verdict` is the query's at that time."""
-        for name, value, labels in live_of_query(query, verdict, now, shared):
+        for name, value, labels in live_of_query(query, verdict, times, shared):
             yield name, Sample(PREFIX + name, {**self.labels, **labels}, value)
+        if verdict.cause:  # and not the reason: ages in it would make a series with each scrape
+            words = one_line(verdict.cause)
+            labels = {**self.labels, "state": verdict.state, "reason": words}
+            yield "query_reason_info", Sample(PREFIX + "query_reason_info", labels, 1.0)
         for source, lag in self._lags.items():
-            for name, value in live_of(lag, now):
+            for name, value in live_of(lag, times.now):
                 yield name, Sample(PREFIX + name, {**self.labels, "source": source}, value)
-
-
-def _group(series: Mapping[Key, Sample]) -> dict[str, list[Sample]]:
-    """The samples of each family."""
-    samples: dict[str, list[Sample]] = {}
-    for (name, _), sample in series.items():
-        samples.setdefault(name, []).append(sample)
-    return samples
 
 
 def _outlives(key: Key, batch: Progress) -> bool:

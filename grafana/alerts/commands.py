@@ -138,17 +138,23 @@ def run_export(args: argparse.Namespace) -> int:
     except (RuleSettingsError, OSError) as error:
         return _fail(str(error))
     if args.format != "alertmanager":
-        warn_of_relative_links(export.settings)
+        warn_of_dead_links(export.settings)
     return FINE
 
 
-def warn_of_relative_links(settings: Settings) -> None:
-    """One line on stderr when a page's link to its runbook would lead nowhere."""
+def warn_of_dead_links(settings: Settings) -> None:
+    """One line on stderr for each kind of link that would lead nowhere from a page."""
     place = settings.number("runbook_url")
     if "://" not in place:
         _complain(
             f"links to runbooks are relative ({place}/…), which no page can open;"
             " --set runbook_url=https://… says where you serve docs/runbooks"
+        )
+    place = settings.number("grafana_url")
+    if "grafana_url" not in settings.values or "://" not in place:
+        _complain(
+            f"links to dashboards and traces lead to {place}, which no other host can open;"
+            " --set grafana_url=https://… says where your Grafana is"
         )
 
 

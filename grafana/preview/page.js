@@ -1,8 +1,13 @@
-// Draws one dashboard from its JSON and the answers of Prometheus. Not Grafana: a preview.
-"use strict";
+// Draws one dashboard from its JSON and the answers of Prometheus. Not Grafana: a preview. What is drawn (texts, colours,
+// names, columns) is prepared by Grafana's own library; how it is drawn is ours.
+import uPlot from "uplot";
+import { formattedValueToString, framesOf, getFieldDisplayName, getFieldSeriesColor, getValueFormat, interpolator, prepared, theme, valuesOf } from "./grafana.mjs";
 
-const PALETTE = ["#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#705da0", "#37872d", "#fade2a"];
 const CELL = 38, GAP = 8, HEAD = 46;
+const fill = interpolator(
+  { job: ["spark"], app: ["shop"], query: ["query"], datasource: "prometheus", traces: "tempo", runbooks: "" },
+  { from: DATA.begin * 1000, to: DATA.end * 1000 },
+);
 
 function element(kind, parent, className, text) {
   const made = document.createElement(kind);
@@ -12,54 +17,30 @@ function element(kind, parent, className, text) {
   return made;
 }
 
-// ---- fields: what defaults and overrides say of a name ---------------------------------------
-
-function fieldOf(panel, name) {
-  const field = JSON.parse(JSON.stringify(panel.fieldConfig.defaults));
-  field.custom = field.custom || {};
-  for (const override of panel.fieldConfig.overrides) {
-    if (!new RegExp(override.matcher.options).test(name)) continue;
-    for (const { id, value } of override.properties) {
-      if (id.startsWith("custom.")) field.custom[id.slice(7)] = value;
-      else field[id] = value;
-    }
-  }
-  return field;
+// On 24 hours, in the browser's zone; seconds where they tell two marks apart.
+function clock(time, seconds = true) {
+  return new Date(time * 1000).toTimeString().slice(0, seconds ? 8 : 5);
 }
 
-function mapped(field, value) {
-  for (const mapping of field.mappings || []) {
-    const found = mapping.options[String(value)];
-    if (found) return found;
-  }
-  return null;
+function format(value, unit, decimals) {
+  const shown = getValueFormat(unit)(value, decimals);
+  return formattedValueToString(decimals === undefined ? { ...shown, text: String(Number(shown.text)) } : shown);
 }
 
-function threshold(field, value) {
-  const steps = (field.thresholds || { steps: [{ color: "#73bf69", value: null }] }).steps;
-  let colour = steps[0].color;
-  for (const step of steps) if (step.value !== null && value >= step.value) colour = step.color;
-  return colour === "text" ? "#ccccdc" : colour;
+// ---- fields: as Grafana's library prepares them ----------------------------------------------
+
+async function fieldsOf(panel) {
+  const data = await prepared(panel, framesOf(panel, DATA.answers[panel.id]), fill);
+  return { data, lines: data.flatMap((frame) => frame.fields.filter((field) => field.type === "number").map((field) => lineOf(field, frame, data))) };
 }
 
-function legend(target, labels) {
-  if (target.legendFormat === "__auto") return Object.values(labels).join(" ");
-  return target.legendFormat.replace(/\{\{(\w+)\}\}/g, (_, name) => labels[name] ?? "");
-}
-
-function seriesOf(panel) {
-  const found = [];
-  panel.targets.forEach((target, index) => {
-    for (const one of DATA.answers[panel.id][index].result) {
-      const points = one.values || [one.value];
-      found.push({
-        name: legend(target, one.metric),
-        labels: one.metric,
-        points: points.map(([time, value]) => [time, Number(value)]).filter(([, v]) => isFinite(v)),
-      });
-    }
-  });
-  return found.filter((one) => one.points.length);
+function lineOf(field, frame, data) {
+  const times = frame.fields[0].values;
+  return {
+    field,
+    name: getFieldDisplayName(field, frame, data),
+    points: times.map((time, index) => [time / 1000, field.values[index]]).filter(([, value]) => isFinite(value)),
+  };
 }
 
 function nothing(body, panel) {
@@ -96,126 +77,101 @@ function fit(body, grid) {
   }
 }
 
-function last(one) {
-  return one.points[one.points.length - 1][1];
-}
-
 // ---- stat, bar gauge ---------------------------------------------------------------------------
 
-function stat(panel, body) {
-  const all = seriesOf(panel);
-  if (!all.length) return nothing(body, panel);
+async function stat(panel, body) {
+  const { data } = await fieldsOf(panel);
+  const all = valuesOf(panel, data, fill);
   const box = element("div", body, "stats");
-  for (const one of all) {
-    const field = fieldOf(panel, one.name);
-    const value = last(one);
-    const text = mapped(field, value);
+  for (const { display } of all) {
     const cell = element("div", box, "stat");
-    cell.style.background = text ? text.color : threshold(field, value);
-    const shown = text ? text.text : format(value, field.unit, field.decimals);
-    const named = panel.options.textMode === "value_and_name";
-    if (named) element("small", cell, "", one.name);
+    cell.style.background = display.color;
+    if (!data.length) cell.classList.add("absent");
+    const shown = formattedValueToString(display);
+    if (panel.options.textMode === "value_and_name" && display.title) element("small", cell, "", display.title);
     const number = element("strong", cell, "", shown);
     number.style.fontSize = Math.min(34, (panel.gridPos.w * 62) / all.length / Math.max(shown.length, 3) + 4) + "px";
   }
 }
 
-function bargauge(panel, body) {
-  const all = seriesOf(panel).sort((a, b) => last(b) - last(a));
-  if (!all.length) return nothing(body, panel);
+async function bargauge(panel, body) {
+  const { data } = await fieldsOf(panel);
   const box = element("div", body, "bars");
-  const most = Math.max(...all.map((one) => Math.abs(last(one))), 1e-9);
-  for (const one of all) {
-    const field = fieldOf(panel, one.name);
+  for (const { display, field } of valuesOf(panel, data, fill).sort((a, b) => b.display.numeric - a.display.numeric)) {
     const line = element("div", box, "bar");
-    element("div", line, "name", one.name);
-    const fill = element("div", element("div", line, "track"));
-    fill.style.width = (100 * Math.max(0, last(one))) / most + "%";
-    fill.style.background = threshold(field, last(one));
-    const value = element("div", line, "value", format(last(one), field.unit, field.decimals));
-    value.style.color = threshold(field, last(one));
+    if (!data.length) line.classList.add("absent");
+    element("div", line, "name", display.title ?? "");
+    const bar = element("div", element("div", line, "track"));
+    const share = (display.numeric - Math.min(field.min ?? 0, 0)) / ((field.max || 1) - Math.min(field.min ?? 0, 0));
+    bar.style.width = 100 * Math.min(1, Math.max(0, data.length ? share : 0)) + "%";
+    bar.style.background = display.color;
+    element("div", line, "value", formattedValueToString(display)).style.color = display.color;
   }
 }
 
 // ---- table -------------------------------------------------------------------------------------
 
-function rowsOf(panel) {
-  const rows = new Map();
-  panel.targets.forEach((target, index) => {
-    const field = panel.targets.length === 1 ? "Value" : "Value #" + target.refId;
-    for (const one of DATA.answers[panel.id][index].result) {
-      const labels = { ...one.metric };
-      delete labels.__name__;
-      const key = JSON.stringify(Object.entries(labels).sort());
-      rows.set(key, { ...rows.get(key), ...labels, [field]: Number(one.value[1]) });
-    }
-  });
-  return [...rows.values()];
-}
-
-function table(panel, body) {
-  const organize = panel.transformations.find((one) => one.id === "organize").options;
-  const names = Object.entries(organize.indexByName).sort((a, b) => a[1] - b[1]).map(([name]) => name);
-  const columns = names.filter((name) => !organize.excludeByName[name]);
-  const rows = rowsOf(panel);
-  if (!rows.length) return nothing(body, panel);
+async function table(panel, body) {
+  const { data: [frame] } = await fieldsOf(panel);
+  if (!frame?.length) return nothing(body, panel);
+  const columns = frame.fields.map((field) => ({ field, title: getFieldDisplayName(field, frame) }));
+  const rows = [...Array(frame.length).keys()];
   for (const sort of (panel.options.sortBy || []).slice().reverse()) {
-    const by = columns.find((name) => organize.renameByName[name] === sort.displayName);
-    const order = (a, b) => (a[by] === b[by] ? 0 : a[by] === undefined ? 1 : b[by] === undefined ? -1 : a[by] < b[by] ? -1 : 1);
-    rows.sort((a, b) => (sort.desc && a[by] !== undefined && b[by] !== undefined ? -order(a, b) : order(a, b)));
+    const { values } = columns.find(({ title }) => title === sort.displayName).field;
+    const order = (a, b) => (values[a] === values[b] ? 0 : values[a] === undefined ? 1 : values[b] === undefined ? -1 : values[a] < values[b] ? -1 : 1);
+    rows.sort((a, b) => (sort.desc && values[a] !== undefined && values[b] !== undefined ? -order(a, b) : order(a, b)));
   }
   const grid = element("table", body);
   const head = element("tr", grid);
-  for (const name of columns) {
-    const title = organize.renameByName[name];
-    const number = name.startsWith("Value") && !fieldOf(panel, title).mappings;
-    element("th", head, number ? "number" : "", title);
+  for (const { field, title } of columns) {
+    const cell = element("th", head, isNumber(field) ? "number" : "", title);
+    cell.style.minWidth = (field.config.custom.width ?? field.config.custom.minWidth) + "px";
   }
   for (const row of rows) {
     const line = element("tr", grid);
-    for (const name of columns) cell(panel, line, organize.renameByName[name], row[name]);
+    for (const { field } of columns) cell(line, field, field.values[row]);
   }
   fit(body, grid);
 }
 
-function cell(panel, line, title, value) {
-  const field = fieldOf(panel, title);
-  const number = typeof value === "number";
-  const text = mapped(field, value);
-  const shown = text ? text.text : number ? format(value, field.unit, field.decimals) : (value ?? "");
-  const box = element("td", line, number && !text ? "number" : "");
-  const target = field.links ? element("a", box, "", shown) : box;
-  if (!field.links) box.textContent = shown;
-  const style = (field.custom.cellOptions || {}).type;
-  if (value === undefined || !style) return;
-  const colour = text ? text.color : threshold(field, value);
-  if (style === "color-background") {
-    box.style.background = colour;
+function isNumber(field) {
+  return field.type === "number" && !field.config.mappings?.length;
+}
+
+function cell(line, field, value) {
+  const shown = field.display(value);
+  const box = element("td", line, isNumber(field) ? "number" : "");
+  const target = field.config.links?.length ? element("a", box) : box;
+  target.textContent = formattedValueToString(shown);
+  const { type } = field.config.custom.cellOptions ?? {};
+  if (field.config.custom.wrapText) box.classList.add("wrapped");
+  if (value === undefined || !type) return;
+  if (type === "color-background") {
+    box.style.background = shown.color;
     target.style.color = "#fff";
-  } else {
-    target.style.color = colour === "text" ? "#ccccdc" : colour;
+  } else if (type === "color-text") {
+    target.style.color = shown.color;
   }
 }
 
 // ---- time series -------------------------------------------------------------------------------
 
-function timeseries(panel, body) {
-  const all = seriesOf(panel);
-  if (!all.length) return nothing(body, panel);
+async function timeseries(panel, body) {
+  const { lines: all } = await fieldsOf(panel);
+  if (!all.some((one) => one.points.length)) return nothing(body, panel);
   const plot = element("div", body, "plot");
   const list = element("div", body, "legend");
   const times = [];
   for (let at = DATA.begin; at <= DATA.end + 0.001; at += DATA.step) times.push(at);
-  const drawn = all.map((one, index) => {
-    const field = fieldOf(panel, one.name);
-    const colour = field.color && field.color.fixedColor ? field.color.fixedColor : PALETTE[index % PALETTE.length];
+  const drawn = all.map(({ field, name, points }) => {
     const values = times.map(() => null);
-    for (const [time, value] of one.points) {
+    for (const [time, value] of points) {
       const slot = Math.round((time - DATA.begin) / DATA.step);
       if (slot >= 0 && slot < values.length) values[slot] = value;
     }
-    const stacked = (field.custom.stacking || {}).mode === "normal";
-    return { name: one.name, field, colour, values, stacked };
+    const colour = getFieldSeriesColor(field, theme).color;
+    const stacked = field.config.custom.stacking?.mode === "normal";
+    return { name, field: field.config, colour, values, stacked };
   });
   const sum = times.map(() => 0);
   for (const one of drawn.filter((each) => each.stacked)) {
@@ -230,7 +186,7 @@ function timeseries(panel, body) {
   draw(panel, plot, times, order);
 }
 
-function lineOf(one) {
+function strokeOf(one) {
   const { custom } = one.field;
   const opacity = one.stacked ? 0.75 : (custom.fillOpacity || 0) / 100;
   const made = {
@@ -284,7 +240,7 @@ function draw(panel, plot, times, series) {
         { ...axis, size: 26, values: (_, splits) => splits.map((time) => clock(time, !inMinutes(splits))) },
         { ...axis, ...binary, size: 80, values: (_, splits) => numbers(splits, unit, decimals), label: custom.axisLabel || undefined, labelSize: 16, labelFont: "11px DejaVu Sans", labelGap: 0 },
       ],
-      series: [{}, ...series.map(lineOf)],
+      series: [{}, ...series.map(strokeOf)],
       hooks: { draw: [marks] },
     },
     [times, ...series.map((one) => (log ? one.values.map((value) => (value > 0 ? value : null)) : one.values))],
@@ -359,14 +315,12 @@ function timeAxis(root, left, width, y) {
   }
 }
 
-function timeline(panel, body) {
-  const all = seriesOf(panel);
-  if (!all.length) return nothing(body, panel);
+async function timeline(panel, body) {
+  const { lines: all } = await fieldsOf(panel);
+  if (!all.some((one) => one.points.length)) return nothing(body, panel);
   const plot = element("div", body, "plot");
   const list = element("div", body, "legend");
-  const field = fieldOf(panel, "");
-  const textOf = (value) => mapped(field, value) || { text: format(value, field.unit), color: "#5794f2" };
-  const seen = new Map(all.flatMap((one) => one.points.map(([, value]) => [textOf(value).text, textOf(value).color])));
+  const seen = new Map(all.flatMap((one) => one.points.map(([, value]) => [one.field.display(value).text, one.field.display(value).color])));
   for (const [name, colour] of seen) {
     const entry = element("span", list);
     element("i", entry).style.background = colour;
@@ -383,14 +337,14 @@ function timeline(panel, body) {
       const x = left + ((time - DATA.begin) / (DATA.end - DATA.begin)) * (width - left);
       const w = Math.min((DATA.step / (DATA.end - DATA.begin)) * (width - left), width - x);
       if (w <= 0) continue;
-      svg("rect", root, { x, y: index * line + line * 0.08, width: w - gap + (gap ? 0 : 0.4), height: line * 0.84, fill: textOf(value).color });
+      svg("rect", root, { x, y: index * line + line * 0.08, width: w - gap + (gap ? 0 : 0.4), height: line * 0.84, fill: one.field.display(value).color });
     }
   });
   timeAxis(root, left, width - left, height + 14);
 }
 
-function heatmap(panel, body) {
-  const all = seriesOf(panel)
+async function heatmap(panel, body) {
+  const all = (await fieldsOf(panel)).lines
     .map((one) => ({ ...one, bound: Number(one.name.replace("+Inf", "Infinity")) }))
     .sort((a, b) => a.bound - b.bound);
   if (!all.length) return nothing(body, panel);
@@ -431,7 +385,7 @@ function heatmap(panel, body) {
 
 const KINDS = { stat, bargauge, table, timeseries, heatmap, "state-timeline": timeline, "status-history": timeline };
 
-function start() {
+async function start() {
   const { board } = DATA;
   const head = element("header", document.body);
   element("h1", head, "", board.title);
@@ -453,14 +407,14 @@ function start() {
     if (panel.type === "row") continue;
     element("h2", box, "", panel.title);
     const body = element("div", box, "body");
-    (panel.datasource.type === "prometheus" ? KINDS[panel.type] : traces)(panel, body);
+    await (panel.datasource.type === "prometheus" ? KINDS[panel.type] : traces)(panel, body);
     // A table's last column, a title or a bar's name that does not fit is a fault; the program that takes the picture reads it.
     const cut = [...body.querySelectorAll(".bar .name")].some((name) => name.scrollWidth > name.clientWidth);
     if (cut || box.querySelector("h2").scrollWidth > box.clientWidth || body.scrollWidth > box.clientWidth + 1) {
       DATA.faults.push(panel.title + ": clipped");
     }
     // Some have data only on a condition, which the description names and `make panels` produces.
-    if (body.querySelector(".empty") && !panel.description.includes("Has data only when")) {
+    if (body.querySelector(".empty, .absent") && !panel.description.includes("Has data only when")) {
       DATA.faults.push(panel.title + ": empty");
     }
   }

@@ -81,6 +81,8 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether alert rules may fire for it."""
     expected: bool = False
     """Whether it must be running: an alert fires while it is not."""
+    idempotent_sink: bool | None = None
+    """Whether a batch that is written twice leaves the sink as if written once; wins over the sink's kind."""
     silence_seconds: Seconds | None = None
     """Shortest time without events before it can count as stalled; the application's unless set."""
     partition_series: Annotated[int, Meta(ge=-1)] = 32
@@ -122,8 +124,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """auto (as OTEL_* variables say; nothing set: none), off, otlp, or a file for OTLP JSON lines."""
     trace_keep_seconds: Finite = 60.0
     """Batches at least so long, failed and replayed ones and starts are always sampled; -1: as others."""
-    linger_seconds: Seconds = 0.0
-    """Stay so long at exit, at most, until the last state was scraped."""
+    linger_seconds: Seconds | None = None
+    """At exit, wait so long at most until the final state was scraped; unset: for one interval of a Prometheus that scrapes; 0: never."""
     silence_seconds: Seconds = 300.0
     """How long any query may be silent; the budget of each grows from here with its own pace."""
     watch_seconds: Annotated[float, Meta(ge=0.05, le=LONGEST)] = 5.0

@@ -44,6 +44,7 @@ def read_environment(
 
 # Settings that are right or wrong only together with others.
 _PAIRED = frozenset({"metrics_auth_file", "metrics_tls_key"})
+_OPTIONAL_NUMBERS = frozenset({"linger_seconds"})
 
 
 def _parse(name: str, text: str) -> Any:
@@ -58,7 +59,7 @@ def _parse(name: str, text: str) -> Any:
     try:
         if isinstance(default, int):
             return int(text)
-        if isinstance(default, float):
+        if isinstance(default, float) or (name in _OPTIONAL_NUMBERS and text):
             return float(text)
         if isinstance(default, dict):
             return msgspec.json.decode(text)

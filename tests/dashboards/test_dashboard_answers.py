@@ -21,7 +21,14 @@ def expression(board: str, title: str, ref: str = "A", **values: str) -> str:
     panels = json.loads((FILES / f"streamgauge-{board}.json").read_text())["panels"]
     (panel,) = [one for one in panels if one["title"] == title]
     (expr,) = [one["expr"] for one in panel["targets"] if one["refId"] == ref]
-    return fill(expr, __rate_interval="5m", __range="20m", **values)
+    return fill(expr, __rate_interval="5m", __range="20m", __interval="1m", **values)
+
+
+def mark(board: str, name: str) -> str:
+    """The committed expression of a mark as Grafana sends it, a step every minute."""
+    marks = json.loads((FILES / f"streamgauge-{board}.json").read_text())["annotations"]["list"]
+    (expr,) = [one["expr"] for one in marks if one["name"] == name]
+    return fill(expr, __rate_interval="5m", __interval="1m")
 
 
 @pytest.fixture
@@ -73,7 +80,7 @@ def test_freshness_is_a_share_of_the_query_s_own_target(answers):
     }
     expected = {f"{{{VISITS}}}": 2, f"{{{ORDERS}}}": 0.8}
     answers(expression("fleet", "Queries, worst first", "D"), series, expected)
-    answers(expression("fleet", "Age of output, of its target"), series, {"{}": 2})
+    answers(expression("fleet", "Freshness vs. target"), series, {"{}": 2})
 
 
 def info(instance: str, app: str) -> str:
@@ -101,15 +108,15 @@ def test_agents_that_answer_are_agents(answers):
 @pytest.mark.parametrize(
     ("title", "name", "expected"),
     [
-        ("Events lost in 10m", "events_dropped_total", 10),
-        ("Own failures in an hour", "errors_total", 30),
-        ("Fallback events in an hour", "fallback_events_total", 30),
+        ("Lost events 10m", "events_dropped_total", 10),
+        ("Errors in 1h", "errors_total", 30),
+        ("Fallback in 1h", "fallback_events_total", 30),
     ],
 )
 def test_counts_of_agents_are_those_of_the_application(title, name, expected, answers):
     """One a minute of the chosen one; a hundred of another are not in it."""
     series = dict(AGENTS)
-    silent = ("missed_batches_total", "bus_dropped_events_total") if "lost" in title else ()
+    silent = ("missed_batches_total", "bus_dropped_events_total") if "Lost" in title else ()
     for each in (name, *silent):
         ours, theirs = ("0x30", "0x30") if each != name else ("0+1x30", "0+100x30")
         where = f'streamgauge_agent_{each}{{job="spark", instance='
@@ -124,7 +131,7 @@ def test_fullest_agent_is_one_of_the_application(answers):
         where = f'{{job="spark", instance="{instance}"}}'
         series[f"streamgauge_agent_series{where}"] = f"{used}x30"
         series[f"streamgauge_agent_series_limit{where}"] = "100x30"
-    answers(expression("agent", "Series, of the limit", app="shop"), series, {"{}": 0.2})
+    answers(expression("agent", "Series used", app="shop"), series, {"{}": 0.2})
 
 
 def test_rows_read_are_drawn_beside_rows_written_alone(answers):
@@ -148,6 +155,35 @@ def test_first_failure_of_a_class_counts(answers):
     answers(expr, series, {'{error_class="DIVIDE_BY_ZERO"}': 1, '{error_class="OLD"}': 1})
 
 
+@pytest.mark.parametrize("missing", [24, 25, 26, 28, 29])
+def test_failed_scrape_invents_no_failure(missing, answers):
+    """Whenever it was: in the panels of the interval and of the range, and in the marks."""
+    series = {ends("OLD"): f"7x{missing - 1} stale 7x{HALF_AN_HOUR - missing}"}
+    by_query = f"{{{ORDERS}}}"
+    answers(expression("query", "Starts and ends", "C"), series, {by_query: 0})
+    answers(expression("query", "Failures by error class"), series, {})
+    answers(mark("query", "Failures"), series, {})
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ("7x29 8", 1),  # a failure
+        ("7x28 8x1", None),  # was marked a step ago
+        ("_x30 2", 2),  # the first of its class
+        ("7x29 1", 1),  # after the driver was replaced
+        ("7x28 stale 8", 1),  # while a scrape failed
+        ("0x30", None),
+    ],
+)
+def test_failure_is_marked_at_one_step(values, expected, answers):
+    """Two neighbouring steps would be a region over the graph."""
+    labels = f'{{{ORDERS}, error_class="OLD"}}'
+    answers(
+        mark("query", "Failures"), {ends("OLD"): values}, {labels: expected} if expected else {}
+    )
+
+
 def test_class_that_failed_long_ago_is_not_shown(answers):
     """No bar of 0: the panel says that nothing failed."""
     expr = expression("query", "Failures by error class")
@@ -169,3 +205,28 @@ def test_query_is_never_busier_than_all_the_time(cost, busy, answers):
     }
     title = "Cost of 1,000 rows, the most expensive change first"
     answers(expression("regressions", title, "H"), series, {f"{{{ORDERS}}}": busy})
+
+
+def heartbeats(age: str | None) -> dict[str, str]:
+    """The series of an agent that says when its worker was last alive, and perhaps how long ago."""
+    where = '{job="spark", instance="alive"}'
+    told = {f"streamgauge_agent_heartbeat_age_seconds{where}": age} if age else {}
+    return {**AGENTS, f"streamgauge_agent_heartbeat_timestamp_seconds{where}": "1000x30", **told}
+
+
+@pytest.mark.parametrize(("age", "expected"), [("3x30", 3), (None, 800)])
+def test_heartbeat_is_as_old_as_the_agent_says(age, expected, answers):
+    """By its own clock; an older agent says only when it was, by the driver's."""
+    answers(expression("agent", "Oldest heartbeat", app="shop"), heartbeats(age), {"{}": expected})
+
+
+def test_clock_difference_is_that_of_the_worst_driver(answers):
+    """Ahead or behind; what a Pushgateway keeps is an old clock, and counts for nothing."""
+    clock = "streamgauge_agent_clock_timestamp_seconds"
+    series = {
+        **AGENTS,
+        f'{clock}{{job="spark", instance="alive"}}': "-90+60x30",
+        f'{clock}{{job="spark", instance="dead"}}': "0x30",
+        'push_time_seconds{job="spark", instance="dead"}': "0x30",
+    }
+    answers(expression("agent", "Clock difference", app="shop"), series, {"{}": 90})

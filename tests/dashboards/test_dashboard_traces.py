@@ -14,6 +14,7 @@ from stage import wait_for
 from theatre import T0, Stage
 
 from streamgauge.cli import main
+from streamgauge.grafana.dashboards.commands import panels_of
 
 pytestmark = pytest.mark.integration
 
@@ -43,7 +44,7 @@ def search(tmp_path_factory):
     folder = tmp_path_factory.mktemp("boards")
     assert main(["dashboards", "export", str(folder), "--trace-store", "jaeger"]) == 0
     board = json.loads((folder / "streamgauge-query.json").read_text())
-    (panel,) = [one for one in board["panels"] if one["title"].startswith("Traces of")]
+    (panel,) = [one for one in panels_of(board) if one["title"].startswith("Traces of")]
     (found,) = panel["targets"]
     return found
 

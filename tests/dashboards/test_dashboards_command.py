@@ -12,6 +12,7 @@ from stage import ROOT
 
 from streamgauge.cli import main
 from streamgauge.grafana.alerts.catalogue import DASHBOARDS
+from streamgauge.grafana.dashboards.commands import panels_of
 
 FILES = ROOT / "grafana" / "dashboards" / "files"
 
@@ -29,6 +30,14 @@ def test_exports_the_committed_files(tmp_path, capsys):
     for name in named:
         committed = FILES / "dashboards" / name.rpartition("/")[2]
         assert (tmp_path / "new" / committed.name).read_bytes() == committed.read_bytes()
+
+
+def test_export_without_runbooks_is_warned_of(tmp_path, capsys):
+    """Their links are relative paths, which Grafana can't open; with an address there is no warning."""
+    assert main(["dashboards", "export", str(tmp_path)]) == 0
+    assert "--runbooks URL" in capsys.readouterr().err
+    assert main(["dashboards", "export", str(tmp_path), "--runbooks", "https://wiki/rb"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_export_fills_in_the_choices(tmp_path):
@@ -53,13 +62,16 @@ def test_export_for_jaeger_asks_as_jaeger_is_asked(tmp_path):
     board = json.loads((tmp_path / "streamgauge-query.json").read_text())
     assert variables(board)["traces"]["query"] == "jaeger"
     assert variables(board)["app"]["includeAll"] is False  # there is no service that means all
-    (panel,) = [one for one in board["panels"] if one["title"].startswith("Traces of")]
+    (panel,) = [one for one in panels_of(board) if one["title"].startswith("Traces of")]
     (search,) = panel["targets"]
     assert (search["queryType"], search["service"]) == ("search", "$app")
-    (link,) = {one for one in re.findall(r'"/explore[^\n]+"', path_text(board)) if "app:per" in one}
+    links = {
+        one for one in re.findall(r'"/explore[^\n]+"', path_text(board)) if "labels.app" in one
+    }
+    (link,) = links
     sought = json.loads(json.loads(link).partition("left=")[2])["queries"]
-    tags = 'spark.streaming.query.label="${query:percentencode}"'
-    service = "${app:percentencode}"
+    tags = 'spark.streaming.query.label="${__field.labels.query:percentencode}"'
+    service = "${__field.labels.app:percentencode}"
     assert sought == [{"refId": "A", "queryType": "search", "service": service, "tags": tags}]
 
 

@@ -214,7 +214,7 @@ def test_forgotten_query_leaves_nothing():
 
 
 def test_failed_query_keeps_the_series_that_page_and_its_settings():
-    """State, active, info and start time stay until it starts again, and so does an opt-out."""
+    """What its page says stays until it starts again, and so does an opt-out."""
     own = {"alerting": False, "thresholds": {"late_ratio": 0.1}}
     exporter, fleet, registry = exporter_alone(grace_seconds=0, queries={"orders": own})
     life = Life()
@@ -229,11 +229,21 @@ def test_failed_query_keeps_the_series_that_page_and_its_settings():
         "query_state",
         "query_active",
         "query_info",
+        "query_failure_info",
+        "query_reason_info",
+        "query_terminations_total",
         "query_started_timestamp_seconds",
+        "query_ended_timestamp_seconds",
+        "last_commit_timestamp_seconds",
+        "last_committed_batch_id",
         "alerting_enabled",
         "query_expected",
     }
-    assert value(samples_of(registry), "alerting_enabled") == 0
+    samples = samples_of(registry)
+    assert value(samples, "alerting_enabled") == 0
+    assert value(samples, "last_committed_batch_id") == 0
+    assert value(samples, "query_terminations_total", outcome="failed", error_class="E") == 1
+    assert value(samples, "query_failure_info", error_class="E", cause_class="", message="x") == 1
     tell(exporter, fleet, life.started(), life.progress())
     assert value(samples_of(registry), "batches_total", data="true") == 1
 
@@ -251,8 +261,10 @@ def test_counters_are_there_again_when_a_failed_query_starts(first):
     samples = samples_of(registry)
     assert value(samples, "batches_replayed_total") == 0
     assert value(samples, "batches_total", data="false") == 0
-    for outcome in ("stopped", "failed", "unknown"):
-        assert value(samples, "query_terminations_total", outcome=outcome) == 0
+    for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
+        ends = {"outcome": outcome, "error_class": error_class}
+        assert value(samples, "query_terminations_total", **ends) == 0
+    assert value(samples, "query_terminations_total", outcome="failed", error_class="E") == 1
 
 
 def test_gauges_of_other_code_go_with_its_run():
@@ -313,11 +325,11 @@ def test_new_checkpoint_under_an_old_name_is_counted():
 
 
 def test_idle_query_is_fresh_although_it_was_restarted_often():
-    """Three deploys make its verdict `restarting`; that nothing came since ages no output."""
+    """Three failures make its verdict `restarting`; that nothing came since ages no output."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
     for _ in range(3):
-        tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     tell(exporter, fleet, life.started(), life.idle())
     wait_until(exporter, NOW + 290)
     samples = samples_of(registry)

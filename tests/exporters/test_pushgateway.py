@@ -43,6 +43,21 @@ def test_short_run_is_there_afterwards(gateway, agent):
     assert value(samples, "agent_errors_total", query=None, part="pushgateway") == 0
 
 
+def test_failure_and_its_reason_are_there_afterwards(gateway, agent):
+    """The page of a job that is over says why it failed."""
+    port = free_port()
+    gateway(port)
+    life, run = Life(), agent(**_settings(port))
+    feed(run, life.started(), life.terminated("a.B: x\n\tat c\nCaused by: a.C: disk is full"))
+    run.close()
+    samples = page(_read(port))
+    failure = {"error_class": "B", "cause_class": "C", "message": "disk is full"}
+    assert value(samples, "query_failure_info", **failure) == 1
+    reason = "B, caused by C: disk is full"
+    assert value(samples, "query_reason_info", state="failed", reason=reason) == 1
+    assert value(samples, "query_ended_timestamp_seconds") == pytest.approx(time.time(), abs=60)
+
+
 def test_gateway_that_comes_up_late_gets_it_all(gateway, agent):
     """Down at first: the push is tried again soon, and the failures are counted."""
     port = free_port()

@@ -27,7 +27,9 @@ def serve():
     """Makes servers on loopback and closes them."""
     made = []
 
-    def make(live=lambda: b"{}", failed=lambda _: None, words="Here.", **settings):
+    def make(
+        live=lambda: b"{}", failed=lambda _: None, words="Here.", active=frozenset, **settings
+    ):
         application = Application(name="shop")
         registry = CollectorRegistry()
         Gauge("up_here", words, registry=registry).set(1)
@@ -38,6 +40,7 @@ def serve():
                 registry,
                 application=lambda: application,
                 live=live,
+                active=active,
                 failed=failed,
             )
         )
@@ -232,6 +235,25 @@ def test_tls_and_password(serve, tmp_path, authority):
                 _get(f"{server.address}{path}", headers, context)
 
 
+def test_only_who_has_the_password_is_a_scraper(serve, tmp_path, authority):
+    """Nobody else can make the end of the process wait."""
+    certificate, context = authority
+    password = tmp_path / "auth"
+    password.write_text("prom:s3cret\n")
+    server = serve(
+        metrics_tls_cert=certificate,
+        metrics_auth_file=str(password),
+        active=lambda: frozenset({"run"}),
+    )
+    scrape = {"X-Prometheus-Scrape-Timeout-Seconds": "10"}
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        _get(f"{server.address}/metrics", scrape, context)
+    assert server.scrapers.find(frozenset({"run"})) == {}
+    right = {"Authorization": "Basic " + base64.b64encode(b"prom:s3cret").decode()}
+    _get(f"{server.address}/metrics", {**scrape, **right}, context)
+    wait_for(lambda: server.scrapers.find(frozenset({"run"})), 10, "the scrape to be noted")
+
+
 def test_bad_certificate_and_password_files_say_which(serve, tmp_path):
     """The error names the setting and the file."""
     with pytest.raises(ConfigError, match="metrics_tls_cert"):
@@ -310,7 +332,7 @@ def test_scrape_that_was_cut_is_no_scrape(serve):
 
     asking = threading.Timer(0.2, ask)
     asking.start()
-    assert not server.await_scrape(4)
+    assert not server.scrapers.await_any(4)
     asking.join()
     assert begun == [b"H"]
 

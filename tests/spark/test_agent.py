@@ -268,7 +268,7 @@ def test_available_now_without_data_ends_well(listen, spark, tmp_path):
     assert _stat(listener, "query_terminations_total", query="nothing", outcome="stopped") == 1
 
 
-def test_spark_stop_ends_queries_with_unknown_outcome():
+def test_spark_stop_ends_queries_without_a_failure():
     """No Terminated event is sent then, and what Spark says of the query is not true."""
     done = run_job(
         """

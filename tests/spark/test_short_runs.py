@@ -71,7 +71,7 @@ def test_sigterm_loses_no_batch(gateway, tmp_path):
     samples = _read(port)
     assert value(samples, "input_rows_total", query="files") == 25, err[-3000:]
     assert value(samples, "query_active", query="files") == 0
-    assert value(samples, "query_terminations_total", query="files", outcome="unknown") == 1
+    assert value(samples, "query_terminations_total", query="files", outcome="stopped") == 1
 
 
 @pytest.mark.timeout(300)

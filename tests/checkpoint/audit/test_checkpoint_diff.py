@@ -49,10 +49,10 @@ def test_difference_of_two_queries():
 def test_times_and_values_are_as_people_write_them():
     """Dates, sizes, spans of versions and words for nothing; JSON keeps the numbers."""
     changes = (
-        Change("watermark ms", 0, 1_763_251_200_000),
-        Change("next watermark ms", None, 1_763_251_200_000),
-        Change("state bytes", 0, 3_400_000),
-        Change("operator 0 bytes", None, 1200),
+        Change("watermark ms", 0, 1_763_251_200_000, "watermark_ms"),
+        Change("next watermark ms", None, 1_763_251_200_000, "next_watermark_ms"),
+        Change("state bytes", 0, 3_400_000, "state_bytes"),
+        Change("operator 0 bytes", None, 1200, "bytes"),
         Change("operator 0 versions", (1, 3), (1, 12)),
         Change("uncommitted", [4], []),
         Change("last planned", None, 4),
@@ -62,8 +62,8 @@ def test_times_and_values_are_as_people_write_them():
     assert text.split("\n")[2:] == [
         "watermark: none yet → 2025-11-16 00:00:00 UTC",
         "next watermark: unknown → 2025-11-16 00:00:00 UTC",
-        "state size: 0 B → 3.4 MB",
-        "operator 0 size: none → 1.2 kB",
+        "state bytes: 0 B → 3.4 MB",
+        "operator 0 bytes: none → 1.2 kB",
         "operator 0 versions: 1-3 → 1-12",
         "uncommitted: 4 → none",
         "last planned: none → 4",
