@@ -46,6 +46,7 @@ class DriverProcess:
             "LD_PRELOAD": faketime(),
             "FAKETIME_TIMESTAMP_FILE": str(self.clock),
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # with it, waits of a JVM end at once or late
             "FAKETIME_CACHE_DURATION": "1",
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -149,7 +150,7 @@ class Job:
             time.sleep(max(0.0, cost))
         self.run_tasks(int(self.switches.value("tasks")))
         while self.switches.on("retry"):
-            self.run_tasks(1)
+            self.try_again()
         self.switches.wait("hang")
         if self.switches.on("full"):
             Path("/dev/full").write_text("a row")
@@ -162,6 +163,16 @@ class Job:
         if count > 0:
             numbers = self.spark.sparkContext.parallelize(range(count), count)
             numbers.foreach(lambda _: time.sleep(TASK))
+
+    def try_again(self) -> None:
+        """One round of a retry loop: a job that ends well, and one that fails."""
+
+        def refuse(_: object) -> None:
+            raise ConnectionError("connection refused")
+
+        self.run_tasks(1)
+        with contextlib.suppress(Exception):
+            self.spark.sparkContext.parallelize([0], 1).foreach(refuse)
 
     # ---- starting --------------------------------------------------------------------------
 
