@@ -13,6 +13,7 @@ def lab(tmp_path_factory):
     """The driver and the stack; at the end, no page may be left that no fault called for."""
     # A commit takes as long as the disk needs, however fast the rules run: a second, as shipped.
     folder = tmp_path_factory.mktemp("lab")
-    with Lab(folder, queries=QUERIES, state_rows=500, commit_seconds=60) as running:
+    counts = {"state_rows": 500, "backlog_files": 10}
+    with Lab(folder, queries=QUERIES, commit_seconds=60, **counts) as running:
         yield running
         assert not running.strays()

@@ -37,8 +37,9 @@ from pyspark.sql import SparkSession
 
 from streamgauge import TelemetryListener
 from streamgauge.exporters import Exporter
+from streamgauge.listener import watchdog
 from streamgauge.listener.classic import driver as agent_driver
-from streamgauge.model import transitions, verdict
+from streamgauge.model import stall, transitions, verdict
 
 MOMENT = 0.3  # seconds that a listener which flaps is back
 
@@ -175,8 +176,10 @@ def hurry(scale: float) -> None:
     """Scale the agent's own durations as the rules' are."""
     for module, names in (
         (verdict, ("BLIND_SECONDS", "RESTART_WINDOW_SECONDS", "TREND_SECONDS", "_QUIET_SECONDS")),
+        (stall, ("RETRY_SECONDS", "REPEAT_SECONDS")),
         (agent_driver, ("_TASKS_AFTER_SECONDS",)),
-        (transitions, ("_MOMENT_GAP_SECONDS",)),
+        (transitions, ("_MOMENT_GAP_SECONDS", "RECOVERY_SECONDS")),
+        (watchdog, ("_OVERDUE_SECONDS",)),
     ):
         for name in names:
             setattr(module, name, getattr(module, name) * scale)

@@ -33,7 +33,7 @@ def hang(lab: Lab, result: Result) -> None:
     result.seconds = page["at"] - lab.broken_at
     # The batch that was under way still ends, and the next one's tasks: a second at most.
     result.allowed = allowed_seconds(lab, 1 + budget + lab.parameter("stall_for"))
-    result.says = ["no task"]
+    result.says = ["in addBatch (sink): no task running"]
     assert budget < 2 * 300 * lab.scale, budget
     keep(lab, result)
 

@@ -30,7 +30,7 @@ def test_hung_sink_pages_once(lab: Lab):
     lab.off("hang")
     lab.wait_quiet()
     result = Result("a foreachBatch that hangs", ["QueryStalled"], may_warn=["BatchStuck"])
-    result.says = ["no task"]
+    result.says = ["in addBatch (sink): no task running"]
     result.seconds = page["at"] - lab.broken_at
     result.allowed = allowed_seconds(lab, budget + lab.parameter("stall_for"))
     keep(lab, result)
@@ -51,7 +51,7 @@ def test_query_that_dies_at_once_pages_until_it_is_back(lab: Lab):
     lab.off("stay")
     lab.wait_quiet()
     says = ["the sink refuses", "RuntimeError", "FOREACH_BATCH_USER_FUNCTION_ERROR"]
-    says += ["checkpoint-dies", f"batch {last:.0f}"]
+    says += ["checkpoint-dies", f"committed is {last:.0f}"]
     result = Result("a query that dies at once", ["QueryFailed"], says=says)
     result.seconds = page["at"] - died_at
     result.allowed = allowed_seconds(lab, lab.parameter("failed_for"))
@@ -100,7 +100,7 @@ def test_killed_driver_with_five_queries_is_one_page(lab: Lab):
     assert {one["labels"]["team"] for one in page["alerts"]} == {"payments"}
     lab.settle(minutes=12)
     assert "AgentDown" in lab.firing()
-    says = ["was killed"]
+    says = ["the driver was killed"]
     result = Result("the driver killed with SIGKILL", ["QueryVanished"], says=says)
     result.seconds = page["at"] - lab.broken_at
     result.allowed = allowed_seconds(lab, lab.parameter("vanished_for"))

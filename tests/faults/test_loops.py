@@ -28,7 +28,7 @@ def test_crash_loop_of_the_driver_is_one_page(tmp_path):
             began = time.time()
             lab.wait_number(lab.of("query_started_timestamp_seconds"), began, deadline=200)
         result = Result("a crash loop of the whole driver", ["RestartLoop"])
-        result.may_warn, result.says = ["DuplicateRisk"], ["starts"]
+        result.may_warn, result.says = ["DuplicateRisk"], ["the driver was killed"]
         paged(lab, result, window=0.0, begun=lambda: lab.said("started crashing")[2])
         assert time.time() - lab.broken_at < lab.parameter("restart_window")
         keep(lab, result)
@@ -64,7 +64,7 @@ def test_two_deployments_are_no_loop_and_hide_nothing(tmp_path):
         lab.on("absent")
         stopped_at = deploy(lab)
         result = Result("a deployment after which the query is missing", ["QueryMissing"])
-        result.may_warn, result.says = ["DuplicateRisk"], ["is not running"]
+        result.may_warn, result.says = ["DuplicateRisk"], ["has not been running"]
         lab.broken_at = stopped_at
         paged(lab, result, lab.parameter("missing_for"))
         keep(lab, result)

@@ -32,7 +32,7 @@ def hung(lab: Lab) -> Result:
     lab.begin("hung")
     lab.on("hang")
     result = Result("a foreachBatch that hangs", ["QueryStalled"], may_warn=["BatchStuck"])
-    result.says = ["no task"]
+    result.says = ["in addBatch (sink): no task running"]
     page = lab.wait_page("QueryStalled", PATIENCE)
     budget = lab.number(lab.of("silence_budget_seconds")) or 0
     result.seconds = page["at"] - lab.broken_at
@@ -46,7 +46,7 @@ def killed(lab: Lab) -> Result:
     lab.begin("killed")
     lab.broken_at = time.time()
     lab.kill()
-    says = ["was killed"]
+    says = ["the driver was killed"]
     result = Result("the driver killed with SIGKILL", ["QueryVanished"], says=says)
     page = lab.wait_page("QueryVanished", PATIENCE)
     result.seconds = page["at"] - lab.broken_at
