@@ -11,7 +11,8 @@ TWO := --numprocesses 2 --dist loadfile
 LINES ?= 3.5 4.0 4.1 4.2 4.3
 DIST ?= dist
 # Tools of a release, at the versions of the lock, each in an environment of its own.
-TOOL = $(BIN)/uv tool run --constraints requirements.lock --from
+TOOLS := .venv-tools/bin
+TOOL = $(TOOLS)/uv tool run --constraints requirements.lock --from
 
 .PHONY: $(shell grep -oE '^[a-z-]+:' Makefile | tr -d :)
 
@@ -117,17 +118,20 @@ stack-down:  ## end it; only its logs stay, in artifacts/stack/logs
 stack-fault:  ## break its demo job: FAULT=hang, fail or slow; FAULT=well mends it
 	@$(BIN)/python -B scripts/stack.py fault $(FAULT)
 
-wheel: setup  ## sdist and wheel into dist/, and what an index and a user's cluster would say of them
+setup-tools:  ## what builds a release: no Spark, no Prometheus
+	@$(PYTHON) scripts/setup.py tools
+
+wheel: setup-tools  ## sdist and wheel into dist/, and what an index and a user's cluster would say of them
 	rm -rf $(DIST)
-	$(BIN)/python -m build --installer uv --outdir $(DIST)
+	$(TOOLS)/python -m build --installer uv --outdir $(DIST)
 	$(TOOL) twine twine check --strict $(DIST)/*
 	$(TOOL) check-wheel-contents check-wheel-contents --toplevel streamgauge $(DIST)/*.whl
 
 sbom: wheel  ## what an installed agent consists of, at the versions of the lock, as CycloneDX
 	@mkdir -p artifacts
-	$(BIN)/uv venv --quiet --clear artifacts/installed
-	$(BIN)/uv pip install --quiet --python artifacts/installed --constraint requirements.lock \
-	  --find-links $(DIST) "streamgauge[all]==$$($(BIN)/streamgauge version | cut -d' ' -f2)"
+	$(TOOLS)/uv venv --quiet --clear artifacts/installed
+	$(TOOLS)/uv pip install --quiet --python artifacts/installed --constraint requirements.lock \
+	  --find-links $(DIST) "streamgauge[all]==$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/streamgauge/version.py)"
 	$(TOOL) cyclonedx-bom cyclonedx-py environment --output-reproducible \
 	  --output-file artifacts/streamgauge.cdx.json artifacts/installed/bin/python
 	rm -rf artifacts/installed

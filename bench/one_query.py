@@ -1,6 +1,6 @@
-"""What listening costs one query: Spark's bus and its batches, in turns within one application.
+"""What listening costs the batches of one query, in turns within one application.
 
-Two listeners take turns, there and back again: a machine that grows slower is slow for both. Whoever has
+The agent and nobody take turns, there and back again: a machine that grows slower is slow for both. Whoever has
 had its turn is gone altogether, the agent with its threads and its server.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections import Counter
 from datetime import datetime
 from statistics import mean, median
 
@@ -18,16 +17,10 @@ from harness import build_session, commits
 from pyspark.sql.streaming import StreamingQueryListener
 
 from streamgauge import TelemetryListener
-from streamgauge.listener.classic.bridge import Bridge, wrap
+from streamgauge.listener.classic.bridge import Bridge, wrap_bridge
 
 PAIRS, PAIR_SECONDS = 36, 2.4  # of batches, with and without
-# On the bus: an application each, since its timer keeps a sample of a thousand times, and the longer it has been
-# at work the fewer of them are of one turn.
-ROUNDS, ROUND_SECONDS = 5, 1.2
 SETTLING = 0.5  # after each change of turns; what it costs to begin is not what it costs
-# Milliseconds. The bus sees some fifty events a batch, of jobs and tasks, that no Python hears: hundredths. The one
-# that Python hears takes most of a millisecond.
-HEARD = 0.2
 
 
 class Stock(StreamingQueryListener):
@@ -56,16 +49,15 @@ class Bare(Bridge):
 class BareListener(Stock):
     """Puts `Bare` on the bus."""
 
-    _jlistener = property(lambda self: self.__dict__.setdefault("java", wrap(Bare(None))))
+    _jlistener = property(lambda self: self.__dict__.setdefault("java", wrap_bridge(Bare(None))))
 
 
 class Turn:
-    """One listener's time: when it was, and how long the bus took for each event."""
+    """One listener's time, and how long each batch in it took."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.began = self.ended = 0.0
-        self.bus: list[float] = []
         self.batches: list[float] = []
 
 
@@ -125,24 +117,10 @@ class Application:
             listener.close()
 
     def _watch(self, turn: Turn, seconds: float) -> Turn:
-        before, turn.began = self._times_on_bus(), time.time()
+        turn.began = time.time()
         time.sleep(seconds)
         turn.ended = time.time()
-        new = (self._times_on_bus() - before).elements()
-        turn.bus = [ns / 1e6 for ns in new if ns / 1e6 > HEARD]
         return turn
-
-    def _times_on_bus(self) -> Counter[int]:
-        """What the JVM's own `listenerProcessingTime` of the streaming bus has kept, in nanoseconds."""
-        registry = self.spark.sparkContext._jsc.sc().listenerBus().metrics().metricRegistry()
-        (name,) = (
-            str(name)
-            for name in registry.getTimers().keySet()
-            if "StreamingQueryListenerBus" in str(name)
-        )
-        values = registry.timer(name).getSnapshot().getValues()
-        text = self.spark._jvm.java.util.Arrays.toString(values)  # one call instead of a thousand
-        return Counter(int(value) for value in text.strip("[]").split(","))
 
     def _fill(self, turns: list[Turn]) -> None:
         """Put each batch, in milliseconds, into the turn in which it began and ended."""
@@ -152,25 +130,6 @@ class Application:
             for turn in turns:
                 if turn.began <= began and began + took / 1000 <= turn.ended:
                     turn.batches.append(took)
-
-
-def bench_bus() -> None:
-    found: dict[str, list[float]] = {"ours": [], "bare": [], "stock": []}
-    for number in range(ROUNDS):
-        kinds = ["ours", "bare", "bare", "ours"] if number % 2 else ["bare", "ours", "ours", "bare"]
-        for turn in play([*kinds, "stock"], ROUND_SECONDS, warm_up=60 if number == 0 else 10):
-            found[turn.kind] += turn.bus
-    bus = {kind: median(times) for kind, times in found.items()}
-    report(
-        "bus time a batch, stock listener ÷ ours",
-        bus["stock"] / bus["ours"], 60, at_least=True,
-        stock_ms=bus["stock"], ours_ms=bus["ours"], stock_events=len(found["stock"]),
-    )  # fmt: skip
-    report(
-        "bus time an event, ours ÷ bare jevent.json()",
-        bus["ours"] / bus["bare"], 1.25,
-        ours_ms=bus["ours"], bare_ms=bus["bare"], events=len(found["ours"]), bare_events=len(found["bare"]),
-    )  # fmt: skip
 
 
 def bench_batches() -> None:
@@ -184,7 +143,7 @@ def bench_batches() -> None:
     medians = sorted(median(chance.choices(ratios, k=PAIRS)) for _ in range(4000))
     report(
         "batch duration with ÷ without, bootstrap 95 % upper bound of the median",
-        medians[int(0.975 * len(medians))], 1.05,
+        medians[int(0.975 * len(medians))], 1.03,
         median=median(ratios), pairs=PAIRS, batches=sum(len(turn.batches) for turn in turns),
         ms_without=median(times["nobody"]),
     )  # fmt: skip
@@ -201,5 +160,4 @@ def play(kinds: list[str], seconds: float, *, warm_up: int) -> list[Turn]:
 
 
 if __name__ == "__main__":
-    bench_bus()
     bench_batches()

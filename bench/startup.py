@@ -10,18 +10,16 @@ one is over its bound.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import mean, median
 
 from figures import ROOT, report
+from trees import base_tree, python, take_turns
 
 BASE = "223d83d"
 LISTENER, HELP, SHOW = 0.6, 0.25, 0.4  # working tree ÷ base
@@ -44,26 +42,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=21, help="of each, at least 15")
     runs = max(15, parser.parse_args().runs)
-    with base_tree() as base, tempfile.TemporaryDirectory() as folder:
+    with base_tree(BASE) as base, tempfile.TemporaryDirectory() as folder:
         trees = {"then": base, "now": ROOT}
         zipfile.ZipFile(CHECKPOINT).extractall(folder)
         return 0 if all([report_import(runs, trees), *report_commands(runs, trees, folder)]) else 1
-
-
-@contextmanager
-def base_tree() -> Iterator[Path]:
-    """A worktree of the base commit, removed at the end."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "base"
-        _git("worktree", "add", "--detach", str(place), BASE)
-        try:
-            yield place
-        finally:
-            _git("worktree", "remove", "--force", str(place))
-
-
-def _git(*words: str) -> None:
-    subprocess.run(["git", *words], check=True, cwd=ROOT, capture_output=True)
 
 
 def report_import(runs: int, trees: dict[str, Path]) -> bool:
@@ -101,30 +83,6 @@ def report_commands(runs: int, trees: dict[str, Path], checkpoint: str) -> Itera
             return time.perf_counter() - began
 
         yield report_ratio(figure, limit, take_turns(runs, once, trees))
-
-
-def take_turns(
-    runs: int, once: Callable[[str], float], names: Iterable[str]
-) -> dict[str, list[float]]:
-    """Seconds of each run by name; the first run of each is not counted: it compiles."""
-    order = list(names)
-    taken: dict[str, list[float]] = {name: [] for name in order}
-    for run in range(runs + 1):
-        for name in order if run % 2 else reversed(order):
-            seconds = once(name)
-            if run:
-                taken[name].append(seconds)
-    return taken
-
-
-def python(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python on the package in a tree; raises when that fails."""
-    environ = {**os.environ, "PYTHONPATH": str(tree / "src")}
-    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # both trees run compiled
-    return subprocess.run(
-        [sys.executable, *words],
-        check=True, capture_output=True, text=True, cwd=tempfile.gettempdir(), env=environ,
-    )  # fmt: skip
 
 
 def is_ours(module: str) -> bool:

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 from figures import MEMORY, ROOT, report
+from off_bus import Probe
 
 from streamgauge.exporters import Exporter
 from streamgauge.model.events import Progress
@@ -225,28 +226,31 @@ def bench_bus(runs: int = 36, seconds: float = 2.0) -> None:
         os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "250"  # sending falls into the turn that made it
         spark = start_spark()
         listener = TelemetryListener(**SETTINGS)
-        spark.streams.addListener(listener)
+        probe = Probe(spark, listener._jlistener)
+        spark.streams._jsqm.addListener(probe.java)
         agent, times = listener._agent, []
         worker = agent._worker
-        worker._reports.time_event = lambda bus, handling: times.append((bus, handling))
+        worker._reports.time_event = lambda _, handling: times.append(handling)
         queries = start_queries(spark, folder, **FEW_FILES)
         time.sleep(25)  # warm up
         found = {True: [], False: []}
         for _ in range(runs):
-            seen = {True: [], False: []}
+            seen = {True: ([], []), False: ([], [])}
             for traced in TURNS:
                 if traced is not (worker._tracer is not None):
                     worker._tracer = agent.traces if traced else None
                     time.sleep(0.35)
                 times.clear()
+                probe.read()
                 wait_for_events(times, seconds, QUERIES)
-                seen[traced] += times
-            for traced, pairs in seen.items():
-                found[traced].append(
-                    [statistics.geometric_mean(column) for column in zip(*pairs, strict=True)]
-                )
+                bus, handling = seen[traced]
+                bus += [milliseconds / 1000 for milliseconds in probe.read()]
+                handling += times
+            for traced, columns in seen.items():
+                found[traced].append([statistics.geometric_mean(column) for column in columns])
         for query in queries:
             query.stop()
+        spark.streams._jsqm.removeListener(probe.java)
         listener.close()
         spark.stop()
         sink.kill()

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.masking import mask
-from streamgauge.model.sinks import SINKS
+from streamgauge.model.sinks import FILE_FORMATS, SINKS, find_sink
 
 from .errors import CannotLookError, CheckpointError
 from .reader.spark_lines import LINES, NEWEST, parse_line
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .restart.verdict import Verdict
 
 FINE, WRONG, BLIND = 0, 1, 2
+_TYPO = 0.74  # how alike two names are, of 1, when one is taken for a typo of the other
 
 
 def add_parser(subparsers: Any) -> None:
@@ -88,7 +89,10 @@ def _add_circumstances(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH")
     parser.add_argument("--spark", type=_line, metavar="LINE", help=f"one of {', '.join(LINES)}")
     parser.add_argument(
-        "--sink", metavar="SINK", help=f"one of {', '.join(SINKS)}, or a file format"
+        *("--sink",),
+        type=_sink,
+        metavar="SINK",
+        help=f"one of {', '.join(SINKS)}, or a file format; of any other, a replay is unknown",
     )
     parser.add_argument(
         "--running", metavar="URL", help="take sink and output mode from this metrics page"
@@ -116,6 +120,22 @@ def _line(text: str) -> str:
         return parse_line(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _sink(text: str) -> str:
+    """A sink's name; one that is nearly a known name is a typo, any other may be a sink of the user's own."""
+    if find_sink(text) is not None:
+        return text
+    from difflib import get_close_matches
+
+    known = {name.lower(): name for name in (*SINKS, *FILE_FORMATS)}
+    near = get_close_matches(text.lower(), known, n=1, cutoff=_TYPO)
+    if near:
+        meant = f"did you mean {known[near[0]]!r}?"
+        raise argparse.ArgumentTypeError(
+            f"there is no sink {text!r}; {meant} known: {', '.join(SINKS)}"
+        )
+    return text
 
 
 def _pair(text: str) -> tuple[str, str]:

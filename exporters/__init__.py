@@ -20,6 +20,9 @@ class Exporter:
     """
 
     name: str
+    steady_times = (
+        False  # True: updates come in the steady clock, to compute ages with; else in wall time
+    )
 
     def export(self, update: Update) -> None:
         """Take one update; unless overridden, call the methods below that fit it."""

@@ -32,16 +32,14 @@ _BREAKS = dict.fromkeys(b"\t\n", "\N{REPLACEMENT CHARACTER}")
 
 
 def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
-    """Build a logger that writes to `stream` (standard error): for eyes on a terminal, else JSON."""
+    """Build a logger that writes to `stream` (standard error): lines for people on a terminal and in a notebook, else JSON."""
     import structlog  # noqa: PLC0415 - takes as long as all else that a driver loads
 
     stream = stream or sys.stderr
     on_terminal = hasattr(stream, "isatty") and stream.isatty()
-    render: Any = (
-        structlog.dev.ConsoleRenderer(colors=True)
-        if on_terminal
-        else structlog.processors.JSONRenderer()
-    )
+    render: Any = structlog.processors.JSONRenderer()
+    if on_terminal or _is_notebook(stream):
+        render = structlog.dev.ConsoleRenderer(colors=on_terminal, pad_event_to=0)
     logger: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream),
         processors=[
@@ -56,6 +54,11 @@ def make_logger(level: str = "info", stream: TextIO | None = None) -> FilteringB
         cache_logger_on_first_use=False,
     ).bind(logger="streamgauge")
     return logger
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    """Whether a notebook shows what is written there: no terminal, and a person reads it all the same."""
+    return type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
 def _mask(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -109,7 +112,7 @@ class LogExporter(Exporter):
             _log_batch(self._bind(update, cause.run_id), cause)
         elif isinstance(cause, Terminated):
             nothing = query.did_nothing_new and query.run_id == cause.run_id
-            more = {"processed": "nothing new"} if nothing else {}
+            more = {"processed": "nothing new"} if nothing else _cause_of(query, cause.run_id)
             _log_end(self._bind(update, cause.run_id), cause, **more)
         elif isinstance(cause, Gone | QueryStatus) and query.end is not None:
             _log_lost(self._bind(update, cause.run_id), query.end)
@@ -169,6 +172,14 @@ def _log_start(logger: Any, query: Query) -> None:
     logger.info(words, query_id=query.query_id, starts_last_hour=len(query.starts), **more)
 
 
+def _cause_of(query: Query, run_id: str) -> dict[str, str]:
+    """What lies below the failure of a run, where that is something else than the failure itself."""
+    end = query.end if query.run_id == run_id else query.last_end
+    if end is None or not end.cause_class:
+        return {}
+    return {"cause_class": end.cause_class, "cause": end.message}
+
+
 def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
     if end.exception is None:
         logger.info("query stopped", **more)
@@ -177,7 +188,7 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
     stack = _indent(
         rest[:_MOST_STACK_CHARACTERS]
     )  # here too: a logger of the user's may be a console
-    logger.error("query failed", error_class=end.error_class, error=first, stack=stack)
+    logger.error("query failed", error_class=end.error_class, error=first, **more, stack=stack)
 
 
 def _log_lost(logger: Any, end: End) -> None:
@@ -186,7 +197,8 @@ def _log_lost(logger: Any, end: End) -> None:
     if end.exception is None:
         logger.warning("query ended, and how is not known")
     else:
-        _log_end(logger, end)
+        more = {"cause_class": end.cause_class, "cause": end.message} if end.cause_class else {}
+        _log_end(logger, end, **more)
 
 
 def _log_batch(logger: Any, event: Progress) -> None:

@@ -110,7 +110,7 @@ def run_export(args: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         sys.stderr.write(f"streamgauge export: {error}\n")
         return COULD_NOT_LOOK
-    rules_commands.warn_of_relative_links(rules.settings)
+    rules_commands.warn_of_dead_links(rules.settings)
     return FINE
 
 

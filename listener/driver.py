@@ -27,6 +27,14 @@ class ApplicationStopped(StreamgaugeError):  # noqa: N818 - it reads as a senten
     """There is no Spark application (any more)."""
 
 
+class DriverUnreachable(StreamgaugeError):  # noqa: N818 - it reads as what it is
+    """Spark does not answer: what its queries do is unknown. `gone`: nothing listens at its address any more."""
+
+    def __init__(self, why: str, *, gone: bool = False) -> None:
+        super().__init__(why)
+        self.gone = gone
+
+
 class ApplicationInfo(NamedTuple):
     """What Spark says about an application, unmasked; unknown is None."""
 
@@ -63,6 +71,10 @@ class Driver(Protocol):
     def stop_cause(self) -> GoneCause:
         """The cause of the end of all runs once `leave` has returned False."""
 
+    @property
+    def may_hang(self) -> bool:
+        """Whether a call may never return: one that does not then means that Spark can't be seen."""
+
     def add(self, stoppable: Any, listener: Any, *, everywhere: bool = False) -> ApplicationInfo:
         """Follow a context or a session that our listener was added to; what it says of itself.
 
@@ -77,7 +89,7 @@ class Driver(Protocol):
         """The application has stopped a context or session; whether another one goes on."""
 
     def poll_application(self) -> ApplicationStatus:
-        """The application as a whole; raises `ApplicationStopped`."""
+        """The application as a whole; raises `ApplicationStopped`, and `DriverUnreachable`."""
 
     def details(self, query_id: str, run_id: str) -> RunDetails | None:
         """How a run is configured; None when it is not there."""
@@ -105,6 +117,7 @@ class QuietDriver:
     """A `Driver` that sees nothing: for agents without a Spark, as in tests."""
 
     stop_cause = GoneCause.APPLICATION_STOPPED
+    may_hang = False
 
     def add(self, stoppable: Any, listener: Any, *, everywhere: bool = False) -> ApplicationInfo:
         """Nothing is known."""

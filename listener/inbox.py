@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from streamgauge.steady import steady_time
+
 # Started and terminated events are kept past the limit, but a query that dies every second under a
 # blocked worker must not eat the driver: past this many times the limit the oldest go, counted.
 _VITAL_CEILING = 4
@@ -37,7 +39,7 @@ class Item(NamedTuple):
 
     kind: str  # started, progress, idle, terminated, or one of the kinds above
     content: Any  # an event's JSON; an observation; a mark's threading.Event; an exception
-    at: float  # the driver's clock at receipt
+    at: float  # the steady clock at receipt
     callback_seconds: float | None = None  # time on Spark's bus; None when there is none
     fallback: bool = False  # came through the public objects
 
@@ -79,7 +81,7 @@ class Inbox:
     def put_failure(self, error: BaseException) -> None:
         """Leave it to the worker to tell of a failure on Spark's threads; never raises."""
         with suppress(Exception):
-            self.put(Item(FAILURE, error.with_traceback(None), time.time()))
+            self.put(Item(FAILURE, error.with_traceback(None), steady_time()))
 
     def take(self, timeout: float) -> list[Item]:
         """Return everything that waits, oldest first; an empty list after `timeout` seconds."""

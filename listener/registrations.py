@@ -1,12 +1,29 @@
 """Our listeners on the buses of a classic application: what a poll looks for to see that we still hear.
 
-Java objects are compared by `is`: `==` would ask the JVM. Safe on any thread: both fields are replaced
+Java objects are compared by `is`: `==` would ask the JVM. Safe on any thread: all fields are replaced
 whole.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
+
+
+class EventQueue(Protocol):
+    """Events that wait in the JVM for a thread of ours; safe on any thread, and nothing raises."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether its JVM is still the one that PySpark uses."""
+
+    def make_listener(self) -> Any:
+        """A Java listener that fills it."""
+
+    def listen(self) -> None:
+        """A listener goes on a bus: pass events on."""
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until the events in it are in the inbox; whether they are, in that time."""
 
 
 class Registrations:
@@ -15,6 +32,7 @@ class Registrations:
     def __init__(self) -> None:
         self._listeners: tuple[Any, ...] = ()
         self._bus: Any = None
+        self.queue: EventQueue | None = None  # None on a bridge that calls Python
 
     def listeners(self) -> tuple[Any, ...]:
         """The Java objects of our listeners."""
@@ -41,6 +59,19 @@ class Registrations:
     def add_bus(self, bus: Any) -> None:
         """Know a bus on which a listener hears every session."""
         self._bus = bus
+
+    def is_disconnected(self) -> bool:
+        """Whether our listeners are in a JVM that PySpark no longer uses."""
+        return self.queue is not None and not self.queue.connected
+
+    def listen(self) -> None:
+        """A listener goes on a bus: what it hears is passed on from now."""
+        if self.queue is not None:
+            self.queue.listen()
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until what our listeners have heard is in the inbox; whether it is, in that time."""
+        return self.queue is None or self.queue.drain(seconds)
 
     def clear(self) -> None:
         """The application has ended, and its buses with it."""

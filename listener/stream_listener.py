@@ -1,7 +1,7 @@
 """The listener as Spark sees it: what is put on a bus, and what Spark calls on it.
 
-Classic PySpark asks for a Java object, on add and on remove; events then reach the bridge and never
-this class. Connect calls `_set_spark_session` and hands public event objects over, on a thread of
+Classic PySpark asks for a Java object, on add and on remove; events then reach a queue in the JVM and
+never this class. Connect calls `_set_spark_session` and hands public event objects over, on a thread of
 its own client. Nothing here waits, and nothing raises but `ConfigError`, before anything has begun.
 """
 
@@ -13,8 +13,11 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
+from streamgauge.steady import steady_time
+
 from .classic.application import active_context
-from .classic.bridge import Bridge, text_of, wrap, wrap_nothing
+from .classic.bridge import text_of, wrap_callback, wrap_nothing
+from .classic.queue_bridge import make_queue_listener
 from .host import Host, SparkKind
 from .inbox import Item
 
@@ -52,8 +55,12 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
     def _make_room(self, kind: SparkKind) -> None:
         """On each add: an agent that has ended, or is of another kind of Spark, is not used again."""
         self._connect = kind is SparkKind.CONNECT
-        if self._agent is not None and (self._agent.closed or self._agent.kind is not kind):
+        if self._agent is None:
+            return
+        if self._agent.closed or self._agent.kind is not kind:
             self._agent = self._java = None
+        elif self._agent.registrations.is_disconnected():
+            self._java = None  # of a JVM that is gone
 
     def _start(self, kind: SparkKind) -> Host | None:
         if self._agent is None and not self.disabled:
@@ -74,22 +81,28 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
             context = active_context()
             if context is not None:
                 self._agent.follow(context, self._java)
+            if not removal:
+                self._agent.registrations.listen()
             self._count_places(self._agent, removal=removal)
         return self._java
 
     def _wrap(self) -> Any:
-        """A Java listener; on an unknown Spark the slow one of PySpark, which has always worked."""
+        """A Java listener: the queue's; else one that calls Python once; else PySpark's own, which is slow.
+
+        Each that this Spark or this JVM lacks is counted and logged, once.
+        """
         agent = self._start(SparkKind.CLASSIC)
         if agent is None:
             try:
                 return wrap_nothing()
             except Exception:  # noqa: BLE001 - the switch must not fail; `_take` lets events go
                 return super()._jlistener
-        try:
-            return wrap(Bridge(agent.inbox))
-        except Exception as error:  # noqa: BLE001 - whatever it is that this Spark lacks
-            agent.inbox.put_failure(error)
-            return super()._jlistener
+        for make in (make_queue_listener, wrap_callback):
+            try:
+                return make(agent)
+            except Exception as error:  # noqa: BLE001 - whatever it is that this Spark lacks
+                agent.inbox.put_failure(_explain(error))
+        return super()._jlistener
 
     def _count_places(self, agent: Host, *, removal: bool) -> None:
         """Have the agent know the Java object for as long as it is on some session's bus."""
@@ -162,9 +175,17 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
             text = text_of(kind, event)
             # Connect's client calls on a thread of its own: Spark's bus does not wait for it.
             spent = None if self._connect else time.perf_counter() - began
-            agent.inbox.put(Item(kind, text, time.time(), spent, not self._connect))
+            agent.inbox.put(Item(kind, text, steady_time(), spent, not self._connect))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
             agent.inbox.put_failure(error)
+
+
+def _explain(error: BaseException) -> RuntimeError:
+    """What it means that the best way, or the next, can't be had."""
+    return RuntimeError(
+        "events come by a slower way, on which Spark's listener thread waits for Python: "
+        f"{type(error).__name__}: {error}"
+    )
 
 
 def is_connect(spark: Any) -> bool:

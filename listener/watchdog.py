@@ -19,15 +19,21 @@ from streamgauge.model.observations import (
     QueryStatus,
     RunDetails,
     Unseen,
+    UnseenCause,
 )
 from streamgauge.model.query import Query
+from streamgauge.steady import steady_time
 
-from .driver import ApplicationStopped, Driver
+from .driver import ApplicationStopped, Driver, DriverUnreachable
 from .inbox import GONE, OBSERVATION, Inbox, Item
 from .poller import Pace, PollLoop
 
 _MOST_REQUESTS = 1000
-_OVERDUE_SECONDS = 60.0  # for one round; a call into the JVM takes milliseconds
+_OVERDUE_SECONDS = 60.0  # for one call to a driver whose calls are bounded
+_REFUSED_POLLS = 2  # so many polls in a row to which nothing listens any more: the JVM is gone
+# A call takes milliseconds. One that takes so long, or two intervals, while no event comes, has no answer.
+UNANSWERED_SECONDS = 10.0
+_JVM_GONE = "JVM_GONE"  # the error class of runs that ended with their JVM
 
 
 class Watchdog:
@@ -46,7 +52,7 @@ class Watchdog:
         interval_seconds: float,
         report_error: Callable[[BaseException], None],
         before_poll: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._driver = driver
         self._inbox = inbox
@@ -57,7 +63,10 @@ class Watchdog:
         self._requests: dict[str, str] = {}  # run id → query id, whose details are wanted
         self._read: dict[str, bool] = {}  # run id → were its details read after its first batch?
         self._drains: deque[tuple[float, threading.Event]] = deque()
+        self._asking_since: float | None = None  # begin of the call to Spark under way, monotonic
         self._reported_since: float | None = None  # begin of the call that was reported as overdue
+        self._patience = max(UNANSWERED_SECONDS, 2 * interval_seconds)
+        self._refused_polls = 0
         self._loop = PollLoop(
             "streamgauge-watchdog",
             self.poll,
@@ -92,18 +101,36 @@ class Watchdog:
         return self._loop.alive and done.wait(seconds)
 
     def check_overdue(self) -> None:
-        """Report, once, a call that does not return. For the worker."""
-        since = self._loop.busy_since
+        """Report, once, a call that Spark does not answer: its queries can't be seen. For the worker."""
+        since = self._asking_since
         if since is None or since == self._reported_since:
             return
-        if time.monotonic() - since > _OVERDUE_SECONDS:
-            self._reported_since = since
-            self._report_error(
-                TimeoutError(f"a poll of Spark has not returned for {_OVERDUE_SECONDS:.0f} s")
-            )
+        waited = time.monotonic() - since
+        if self._driver.may_hang:
+            overdue = min(waited, self._count_quiet_seconds()) > self._patience
+        else:
+            overdue = waited > _OVERDUE_SECONDS
+        if not overdue:
+            return
+        self._reported_since = since
+        if not self._driver.may_hang:
+            words = f"a poll of Spark has not returned for {_OVERDUE_SECONDS:.0f} s"
+            self._report_error(TimeoutError(words))
+            return
+        began = time.strftime("%H:%M:%S", time.gmtime(time.time() - waited))
+        why = f"the JVM of the driver does not answer since {began} UTC"
+        self._report_error(DriverUnreachable(why))
+        self._hide_all(UnseenCause.JVM_SILENT, why)
+
+    def _count_quiet_seconds(self) -> float:
+        """Time since the last event of any query that is live: a JVM that sends events lives."""
+        live = (query for query in self._queries().values() if query.live)
+        return self._clock() - max((query.last_event_at for query in live), default=0.0)
 
     def lose_all(self, cause: GoneCause) -> None:
         """Put the end of every run that is live, as far as we know, on the inbox."""
+        # Runs that lost their JVM did not end well, and nobody wanted it.
+        failed = cause is GoneCause.JVM_GONE
         for query in self._queries().values():
             if query.live:
                 self._put(
@@ -113,6 +140,22 @@ class Watchdog:
                         at=self._clock(),
                         cause=cause,
                         why=cause.sentence,
+                        exception=cause.sentence if failed else None,
+                        error_class=_JVM_GONE if failed else None,
+                    )
+                )
+
+    def _hide_all(self, cause: UnseenCause, why: str) -> None:
+        """Put it on the inbox that no live query can be seen."""
+        for query in self._queries().values():
+            if query.live:
+                self._put(
+                    Unseen(
+                        query_id=query.query_id,
+                        run_id=query.run_id,
+                        at=self._clock(),
+                        cause=cause,
+                        why=why,
                     )
                 )
 
@@ -125,7 +168,7 @@ class Watchdog:
     def poll(self) -> bool:
         """One round: the application, then each live query; failures are reported here."""
         self._attempt(self._before_poll)
-        self._guard(self._poll_all)
+        self._guard(self._poll_reachable)
         return True  # no back-off: the next round is due as always
 
     def serve_requests(self) -> bool:
@@ -140,15 +183,34 @@ class Watchdog:
             self._attempt(work)
         except ApplicationStopped:
             self.lose_all(GoneCause.APPLICATION_STOPPED)
+        except DriverUnreachable as error:
+            self._report_error(error)
 
     def _attempt(self, work: Callable[[], None]) -> None:
         """Work; a failure is reported, and hides nothing but what it was to find."""
+        self._asking_since = time.monotonic()
         try:
             work()
-        except ApplicationStopped:
+        except (ApplicationStopped, DriverUnreachable):
             raise
         except Exception as error:  # noqa: BLE001 - whatever Py4J raises; it is tried again
             self._report_error(error)
+        finally:
+            self._asking_since = None
+
+    def _poll_reachable(self) -> None:
+        """Poll; when Spark can't be reached its queries are hidden, and over when it is gone for good."""
+        try:
+            self._poll_all()
+        except DriverUnreachable as error:
+            self._refused_polls = self._refused_polls + 1 if error.gone else 0
+            if self._refused_polls >= _REFUSED_POLLS:
+                self.lose_all(GoneCause.JVM_GONE)
+            else:
+                cause = UnseenCause.JVM_REFUSES if error.gone else UnseenCause.JVM_SILENT
+                self._hide_all(cause, str(error))
+            raise
+        self._refused_polls = 0
 
     def _poll_all(self) -> None:
         self._put(self._driver.poll_application())

@@ -3,7 +3,7 @@
 Runs on the standard library alone, as a user or as root, starts no daemon and writes only inside
 the project. Run again, it costs nothing: each part leaves a stamp of what it was made from.
 
-    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs; also: browser clock
+    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs; also: browser, tools, clock
 """
 
 from __future__ import annotations
@@ -88,6 +88,23 @@ def bring_environment(line: str) -> None:
         *(uv, "pip", "install", "--python", home / "bin" / "python"),
         *("--constraint", ROOT / "requirements.lock", "--group", f"{ROOT / 'pyproject.toml'}:dev"),
         *(f"pyspark{connect}=={SPARKS[line]}", "--editable", f"{ROOT}[all]"),
+    )
+    stamp.write_text(state)
+
+
+def bring_tools() -> None:
+    """Make an environment with what builds and checks a release: neither Spark nor the project."""
+    home = ROOT / ".venv-tools"
+    stamp = home / "streamgauge.stamp"
+    state = digest("requirements.lock", sys.version)
+    if stamp.is_file() and stamp.read_text() == state:
+        return
+    say(f"{home.name}: Python {sys.version.split()[0]}, build")
+    if not (home / "bin" / "python").exists():
+        run(sys.executable, "-m", "venv", "--without-pip", home)
+    run(
+        *(bring_uv(home), "pip", "install", "--python", home / "bin" / "python"),
+        *("--constraint", ROOT / "requirements.lock", "build"),
     )
     stamp.write_text(state)
 
@@ -302,6 +319,8 @@ def main(wanted: list[str]) -> int:
                 bring_browser()
             elif what == "clock":
                 bring_clock()
+            elif what == "tools":
+                bring_tools()
             else:
                 bring_environment(what)
     except (Missing, OSError) as error:

@@ -6,23 +6,23 @@ import ast
 import sys
 from pathlib import Path
 
-from streamgauge.config import Config
+from streamgauge.config import Config, QueryConfig
 from streamgauge.exporters.metrics.reference import write_markdown
 from streamgauge.exporters.traces.attributes import TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def settings() -> str:
-    """The table of settings, from the fields of `Config` and what stands below each."""
+def settings(kind: type[Config | QueryConfig]) -> str:
+    """The table of settings, from the fields of a record and what stands below each."""
     tree = ast.parse((ROOT / "src/streamgauge/config.py").read_text(encoding="utf-8"))
-    (config,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Config"]
+    (config,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == kind.__name__]
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for field, words in zip(config.body, config.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(words, ast.Expr):
             name = ast.unparse(field.target)
             text = " ".join(ast.literal_eval(words.value).split())
-            rows.append(f"| `{name}` | {_default(getattr(Config(), name))} | {text} |")
+            rows.append(f"| `{name}` | {_default(getattr(kind(), name))} | {text} |")
     return "\n".join(rows)
 
 
@@ -33,16 +33,15 @@ def attributes() -> str:
 
 
 def _default(value: object) -> str:
-    if value is None or value == {}:
+    if value is None or value in ({}, ()):
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     return f"`{value:g}`" if isinstance(value, (int, float)) else f"`{value}`"
 
 
-def between(path: Path, marker: str, text: str) -> str:
+def between(page: str, marker: str, text: str) -> str:
     """A page with the part between its markers replaced."""
-    page = path.read_text(encoding="utf-8")
     begin, end = f"<!-- {marker} -->\n", f"\n<!-- /{marker} -->"
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
@@ -54,8 +53,12 @@ def pages() -> dict[Path, str]:
     readme, traces = ROOT / "README.md", ROOT / "docs" / "traces.md"
     return {
         ROOT / "docs" / "metrics.md": write_markdown(),
-        traces: between(traces, "attributes", attributes()),
-        readme: between(readme, "settings", settings()),
+        traces: between(traces.read_text(encoding="utf-8"), "attributes", attributes()),
+        readme: between(
+            between(readme.read_text(encoding="utf-8"), "settings", settings(Config)),
+            "query settings",
+            settings(QueryConfig),
+        ),
     }
 
 

@@ -123,6 +123,14 @@ def test_version_for_people_and_for_programs(capsys):
     assert json.loads(capsys.readouterr().out) == {"version": streamgauge.__version__}
 
 
+def test_version_as_an_option(capsys):
+    """As every other program has it."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"streamgauge {streamgauge.__version__}\n"
+
+
 def test_metrics_for_people_and_for_programs(capsys):
     """The same series in both."""
     assert main(["metrics"]) == 0
@@ -133,10 +141,18 @@ def test_metrics_for_people_and_for_programs(capsys):
     assert all(f"{row['name']}{{" in text for row in rows)
 
 
-def test_run_without_a_job_says_so(capsys):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no job given; usage: streamgauge run job.py [arguments of the job]"),
+        (("/nowhere/job.py",), "there is no job /nowhere/job.py; name a Python file to run"),
+        (("/",), "/ is a folder; name the job's Python file in it"),
+    ],
+)
+def test_run_without_a_job_says_so(words, said, capsys):
     """Exit status 2; nothing of Spark is needed for it."""
-    assert main(["run", "/nowhere/job.py"]) == 2
-    assert "there is no job /nowhere/job.py" in capsys.readouterr().err
+    assert main(["run", *words]) == 2
+    assert capsys.readouterr().err == f"streamgauge run: {said}\n"
 
 
 def test_script_for_spark_submit_finds_the_package(capsys):

@@ -5,7 +5,8 @@ import threading
 import pytest
 from msgspec.structs import fields
 
-from streamgauge.config import LONGEST, Config, ConfigError, fill_owners, load_config, make_config
+from streamgauge.config import LONGEST, Config, ConfigError, QueryConfig, make_config
+from streamgauge.environment import fill_owners, load_config
 from streamgauge.errors import StreamgaugeError
 
 
@@ -42,7 +43,16 @@ def test_there_are_about_twenty_settings():
         ({"queries": {"orders": {"team": "\udcff"}}}, "team has"),
         ({"log_level": "loud"}, "debug, info, warning, error, off"),
         ({"metrics_auth_file": "f"}, "metrics_tls_cert"),
-        ({"queries": {"orders": {"tem": "x"}}}, "tem"),
+        ({"queries": {"orders": {"tem": "x"}}}, "did you mean 'team'"),
+        ({"queries": {"orders": {"nonsense": 1}}}, "queries.orders has no setting 'nonsense'"),
+        ({"queries": {"orders": {"nonsense": 1}}}, "allowed: team, env, tier,"),
+        (
+            {"queries": {"orders": {"silence_seconds": "x"}}},
+            "queries.orders.silence_seconds is 'x'",
+        ),
+        ({"queries": {"orders": 1}}, "queries is {'orders': 1}"),
+        ({"tier": True}, "tier is True"),
+        ({"tier": 1.5}, "tier is 1.5"),
         ({"queries": {"orders": {"thresholds": {"late_rate": 1}}}}, "did you mean 'late_ratio'"),
         ({"queries": {"orders": {"thresholds": {"stall_for": 1}}}}, "allowed: stuck_seconds,"),
         ({"queries": {"orders": {"thresholds": {"late_ratio": -1}}}}, ">= 0"),
@@ -173,6 +183,35 @@ def test_repr_has_no_secret():
     """Only what differs from the default, and masked."""
     text = repr(Config(pushgateway_url="https://u:hunter2@push:9091", app="shop"))
     assert text == "Config(app='shop', pushgateway_url='https://u:***@push:9091')"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        make_config({"tier": 1, "queries": {"orders": {"tier": 2}}}),
+        make_config({"tier": 1, "queries": {"orders": QueryConfig(tier=2)}}),
+        Config(tier=1, queries={"orders": QueryConfig(tier=2)}),
+        load_config(
+            {}, {"STREAMGAUGE_TIER": "1", "STREAMGAUGE_QUERIES": '{"orders": {"tier": 2}}'}
+        )[0],
+    ],
+)
+def test_whole_number_is_as_good_as_its_text(config):
+    """`tier=1` is what people write; the label is "1"."""
+    assert (config.tier, config.of_query("orders").tier) == ("1", "2")
+
+
+def test_config_made_by_hand_takes_no_label_that_is_no_text():
+    """It says which, instead of failing somewhere later."""
+    with pytest.raises(ConfigError, match="team is 1\\.5; it must be text"):
+        Config(team=1.5)
+
+
+def test_wrong_variable_names_what_was_meant():
+    """A typo in a variable is one line that says what is allowed; JSON is asked for where it is JSON."""
+    _, wrong = load_config({}, {"STREAMGAUGE_TEEM": "x", "STREAMGAUGE_QUERIES": "orders"})
+    assert "did you mean 'team'? allowed: disabled, app" in wrong[0]
+    assert "queries is 'orders', which must be JSON" in wrong[1]
 
 
 def test_query_settings_fall_back_to_the_applications():

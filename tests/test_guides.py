@@ -179,7 +179,7 @@ FAMILIES = (
     [
         ("progress-file-source", {"agent": 62}),
         ("progress-agg-append-rocksdb", {"agent": 62, "state": 10, "store": 35}),
-        ("progress-dedup-rocksdb", {"agent": 62, "state": 10, "store": 38}),
+        ("progress-dedup-rocksdb", {"agent": 62, "state": 13, "store": 35}),
         ("progress-agg-append-hdfs", {"agent": 62, "state": 9, "store": 5}),
     ],
 )

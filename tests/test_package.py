@@ -18,6 +18,7 @@ SHIPPED = (
     "grafana/dashboards/files/provisioning/datasources/streamgauge-tempo.yml",
     "listener/classic/bridge.py",
     "py.typed",
+    "runbooks/SparkStreamQueryStalled.md",
 )
 GENERIC = ("listener", "exporters", "checkpoint", "grafana", "tests", "bench", "docker", "scripts")
 
@@ -34,6 +35,18 @@ def wheel(tmp_path_factory):
     assert done.stdout.count("PASSED") == 2, "twine looks at the sdist and at the wheel"
     (found,) = out.glob("*.whl")
     return found
+
+
+def test_building_needs_neither_spark_nor_prometheus():
+    """What `make wheel` and `make sbom` would run sets up the tools of a release alone."""
+    for target in ("wheel", "sbom"):
+        done = subprocess.run(
+            ["make", "--dry-run", target], check=True, cwd=ROOT, capture_output=True, text=True
+        )
+        assert [line for line in done.stdout.splitlines() if "setup.py" in line] == [
+            "python3 scripts/setup.py tools"
+        ]
+        assert " .venv/bin" not in done.stdout
 
 
 def test_wheel_holds_one_top_level_module(wheel):

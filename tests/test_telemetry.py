@@ -46,8 +46,9 @@ def removeListener(listener):  # noqa: N802
 
 @pytest.fixture(autouse=True)
 def _no_jvm(monkeypatch):
-    """The bridge itself stands for its Java object; PySpark's own is the word `slow`."""
-    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap", lambda bridge: bridge)
+    """The callback itself stands for its Java object; PySpark's own is the word `slow`."""
+    place = "streamgauge.listener.stream_listener"
+    monkeypatch.setattr(f"{place}.make_queue_listener", lambda host: Bridge(host.inbox))
     monkeypatch.setattr(StreamingQueryListener, "_jlistener", "slow", raising=False)
 
 
@@ -476,3 +477,53 @@ def test_new_verdict_reaches_an_exporter_that_failed_on_the_event(agent):
     feed(watched, life.started(), life.terminated("E: x"))
     assert mine.told == ["starting", "failed"]
     assert _errors(watched) == {"unrelated": 2}
+
+
+# ---- repr ---------------------------------------------------------------------------------------
+
+
+def test_listener_that_is_not_added_yet_says_so():
+    """And how to add it; one that is off says that."""
+    assert "not added yet: spark.streams.addListener" in repr(TelemetryListener(**QUIET))
+    assert repr(TelemetryListener(disabled=True)) == "<TelemetryListener off>"
+    assert "not added yet" in TelemetryListener(**QUIET)._repr_html_()
+
+
+def test_repr_names_address_queries_and_verdicts(agent):
+    """In one line that stays one, however many there are; ended agents say so."""
+    mine = agent(metrics_address="127.0.0.1:0")
+    assert repr(mine) == f"<Agent {mine.address}: no query yet>"
+    for name in ("orders", "clicks"):
+        life = Life(name)
+        feed(mine, life.started(), life.progress())
+    assert repr(mine) == f"<Agent {mine.address}: clicks running, orders running>"
+    feed(mine, *(Life(f"q{number:02}").started() for number in range(30)))
+    assert repr(mine).endswith(", and 22 more>")
+    mine.close()
+    assert repr(mine).startswith("<Agent closed: clicks running")
+
+
+def test_notebooks_show_a_table_and_no_markup_of_others(agent):
+    """A query's name or reason can't become HTML."""
+    mine = agent(metrics_address="127.0.0.1:0")
+    life = Life("<script>alert(1)</script>")
+    feed(mine, life.started(), life.terminated("E: <img src=x onerror=alert(1)>"))
+    html = mine._repr_html_()
+    assert f'<a href="{mine.address}/">' in html
+    assert "<td>failed</td>" in html
+    assert "&lt;script&gt;" in html
+    assert "&lt;img" in html
+    assert "<script" not in html
+    assert "<img" not in html
+    assert mine._repr_html_().count("<tr>") == 2
+
+
+def test_listener_shows_its_agent():
+    """The same in a notebook's cell that ends with the listener."""
+    listener = TelemetryListener(**QUIET)
+    addListener(listener)
+    try:
+        assert repr(listener) == "<TelemetryListener not served: no query yet>"
+        assert "no query yet" in listener._repr_html_()
+    finally:
+        listener.close()

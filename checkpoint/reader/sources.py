@@ -31,6 +31,7 @@ class SourceKind(TextEnum):
     FILE = "file"
     KAFKA = "kafka"
     DELTA = "delta"
+    ICEBERG = "iceberg"
     RATE_MICRO_BATCH = "rate-micro-batch"
     RATE_CONTINUOUS = "rate (continuous)"
     COUNTER = "counter"  # rate and socket both write a bare integer
@@ -167,6 +168,8 @@ def recognise(offset: str | None) -> SourceKind:
             return SourceKind.RATE_MICRO_BATCH
         if {"sourceVersion", "reservoirId", "reservoirVersion", "index"} <= keys:
             return SourceKind.DELTA
+        if keys == {"version", "snapshot_id", "position", "scan_all_files"}:
+            return SourceKind.ICEBERG
         if keys and all(_is_kafka_topic(each) for each in value.values()):
             return SourceKind.KAFKA
         if keys and all(_is_rate_partition(each) for each in value.values()):

@@ -86,7 +86,9 @@ class FirstStart(msgspec.Struct, frozen=True):
 
 
 class LostIdentity(msgspec.Struct, frozen=True):
-    """A new query id: Delta does not know the batches of the old one."""
+    """A new query id: a sink that remembers batches by query does not know those of the old one."""
+
+    sink: str = "delta"
 
 
 class BatchesSkipped(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from streamgauge.checkpoint.reader.checkpoint import PARTITIONS, Mode, foreign_schema_paths
-from streamgauge.checkpoint.reader.sources import SourceRange
+from streamgauge.checkpoint.reader.sources import SourceKind, SourceRange, recognise
 from streamgauge.checkpoint.reader.spark_lines import DEFAULTS, PINNED, at_least
 from streamgauge.model.sinks import SINKS, Sink, find_sink
 
@@ -273,6 +273,15 @@ def _find_effect(start: Start, sink: Sink | None, restart: Restart) -> SinkEffec
     return SinkEffect.AS_ON_REPLAY
 
 
+def _assume_snapshots(checkpoint: Checkpoint) -> list[Assumption]:
+    """Iceberg looks up the snapshot that it read last, also when nothing is replayed."""
+    return [
+        SourceServes(each.source, SourceKind.ICEBERG)
+        for each in (checkpoint.latest.sources if checkpoint.latest else ())
+        if recognise(each.offset) is SourceKind.ICEBERG
+    ]
+
+
 def _assume(
     checkpoint: Checkpoint, restart: Restart, start: Start, ranges: tuple[SourceRange, ...]
 ) -> tuple[Assumption, ...]:
@@ -280,6 +289,8 @@ def _assume(
     found: list[Assumption] = []
     if start.replayed and start.batch is not None:
         found += [SourceServes(each.source, each.kind) for each in ranges if not each.empty]
+    else:
+        found += _assume_snapshots(checkpoint)
     if restart.stateful is None and not checkpoint.state.operators and checkpoint.latest:
         found.append(Premise.NO_STATEFUL_OPERATOR)
     if checkpoint.state.operators and restart.stateful is not False:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamgauge.checkpoint.reader.text_enum import TextEnum
+from streamgauge.model.sinks import REMEMBER_BY_QUERY, Sink
 
 from .causes import (
     BatchAgain,
@@ -18,8 +19,6 @@ from .causes import (
 )
 
 if TYPE_CHECKING:
-    from streamgauge.model.sinks import Sink
-
     from .circumstances import Restart
     from .start import Start
     from .state_checks import StateNeed
@@ -78,8 +77,8 @@ def _skipped_by_sink(restart: Restart, start: Start, sink: Sink | None) -> Batch
 def _judge_replay(start: Start, sink: Sink | None, restart: Restart) -> Judgement:
     if sink is None:
         return Verdict.UNKNOWN, SinkUnknown(start.batch)
-    if sink.name == "delta" and start.new_identity:
-        return Verdict.DUPLICATES, LostIdentity()
+    if sink.name in REMEMBER_BY_QUERY and start.new_identity:
+        return Verdict.DUPLICATES, LostIdentity(sink.name)
     if sink.name == "file" and restart.sink_batches is None and start.batch == 0:
         return Verdict.UNKNOWN, Doubt.OUTPUT_LOG
     if sink.idempotent and not (start.batch == 0 and not start.replayed):

@@ -151,8 +151,8 @@ def say_cause(cause: Cause | None) -> str:
             return say_note(cause)
         case FirstStart():
             return "a first start"
-        case LostIdentity():
-            return "the new query id defeats Delta's memory of its batches"
+        case LostIdentity(sink):
+            return f"the new query id defeats {sink.capitalize()}'s memory of its batches"
         case BatchesSkipped(first, last):
             return f"the file sink has batches up to {last} and silently skips {first} to {last}"
         case BatchAgain():
@@ -183,6 +183,11 @@ def _say_serves(kind: SourceKind) -> str:
         return "its files are still there; a file that is gone is read as empty, without an error"
     if kind is SourceKind.KAFKA:
         return "Kafka still holds these offsets (retention)"
+    if kind is SourceKind.ICEBERG:
+        return (
+            "the table still has these snapshots; one that was expired fails the batch "
+            '("the snapshot was expired or removed")'
+        )
     return "it can still serve this range"
 
 

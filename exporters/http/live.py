@@ -5,7 +5,6 @@ The worker writes, replacing whole tuples; the server's threads read and render.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,13 +12,20 @@ import msgspec
 from msgspec import Struct
 
 from streamgauge.exporters import Exporter
+from streamgauge.exporters.metrics.info import sink_of
 from streamgauge.exporters.metrics.live_series import freshness_of
+from streamgauge.exporters.metrics.rates import rates_of
 from streamgauge.model.application import Application
 from streamgauge.model.events import Progress
 from streamgauge.model.phases import ENGINE_ORDER
 from streamgauge.model.query import Query
+from streamgauge.model.timeshift import shift_event, shift_query
 from streamgauge.model.update import Update
 from streamgauge.model.verdict import judge
+from streamgauge.steady import no_offset, steady_time
+
+from .backlog import backlog_of
+from .next_step import next_step_of
 
 BATCHES, VERDICTS = 100, 30
 
@@ -35,7 +41,7 @@ class Batch(Struct, frozen=True):
     input_rate: float | None
     processed_rate: float | None
     state_rows: int | None
-    backlog: float | None
+    backlog: tuple[tuple[str, float], ...]  # unit and number, as known when the batch ended
     lag: float | None
     replayed: bool
 
@@ -50,16 +56,19 @@ class LiveExporter(Exporter):
     """Remembers a hundred batches and thirty verdicts of each query."""
 
     name = "live"
+    steady_times = True
 
     def __init__(
         self,
         *,
         application: Callable[[], Application],
-        clock: Callable[[], float] = time.time,
-        worker_seen_at: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
+        wall_offset: Callable[[], float] = no_offset,
+        worker_seen_at: Callable[[], float] = steady_time,
     ) -> None:
         self._application = application
         self._clock = clock
+        self._wall_offset = wall_offset
         self._worker_seen_at = worker_seen_at
         self._shown: dict[str, _Shown] = {}
 
@@ -72,7 +81,9 @@ class LiveExporter(Exporter):
         shown = self._shown.get(label) or _Shown(update.query)
         batches, verdicts = shown.batches, shown.verdicts
         if isinstance(update.cause, Progress):
-            batches = (*batches, _batch(update.cause))[-BATCHES:]
+            batch = shift_event(update.cause, self._wall_offset())
+            backlog = backlog_of(update.query, update.at).whole
+            batches = (*batches, _batch(batch, backlog))[-BATCHES:]  # type: ignore[arg-type]
         if update.changes_state:
             verdict = (update.at, update.verdict.state, update.verdict.reason)
             verdicts = (*verdicts, verdict)[-VERDICTS:]
@@ -82,18 +93,20 @@ class LiveExporter(Exporter):
 
     def render(self) -> bytes:
         """Everything the page needs now, as JSON."""
-        now, application = self._clock(), self._application()
+        now, offset, application = self._clock(), self._wall_offset(), self._application()
         shown = sorted(self._shown.values(), key=lambda s: s.query.label)
         return msgspec.json.encode(
             {
                 "app": application.known_name,
-                "now": now,
+                "now": now + offset,
                 "phases": ENGINE_ORDER,
-                "queries": [self._render_query(s, now, application.ui_url) for s in shown],
+                "queries": [self._render_query(s, now, offset, application.ui_url) for s in shown],
             }
         )
 
-    def _render_query(self, shown: _Shown, now: float, ui_url: str | None) -> dict[str, Any]:
+    def _render_query(
+        self, shown: _Shown, now: float, offset: float, ui_url: str | None
+    ) -> dict[str, Any]:
         query = shown.query
         verdict = judge(query, now, worker_seen_at=self._worker_seen_at())
         since = query.inflight_since(now)
@@ -104,21 +117,25 @@ class LiveExporter(Exporter):
             "state": verdict.state,
             "reason": verdict.reason,
             "run_id": query.run_id,
-            "started_at": query.started_at,
+            "started_at": shift_query(query, offset).started_at,
             "trigger": query.trigger,
             "trigger_seconds": query.trigger_seconds,
             "checkpoint": query.details.checkpoint if query.details else None,
             "freshness": freshness_of(query, now, verdict) if query.live else None,
+            "rates": rates_of(query, verdict, now),
+            "backlog": backlog_of(query, now),
             "inflight": now - since if since is not None else None,
+            "inflight_batch": query.status.batch_id if query.status else None,
             "tasks": tasks,
+            "step": next_step_of(query, verdict, sink_of(query)),
             "watermark": query.committed.watermark if query.committed else None,
             "batches": shown.batches,
-            "verdicts": shown.verdicts,
+            "verdicts": [(at + offset, *words) for at, *words in shown.verdicts],
             "ui": spark_page if ui_url and query.live else None,
         }
 
 
-def _batch(event: Progress) -> Batch:
+def _batch(event: Progress, backlog: tuple[tuple[str, float], ...]) -> Batch:
     rows = [operator.rows for operator in event.operators if operator.rows is not None]
     return Batch(
         id=event.batch_id,
@@ -129,7 +146,7 @@ def _batch(event: Progress) -> Batch:
         input_rate=event.input_rate,
         processed_rate=event.processed_rate,
         state_rows=sum(rows) if rows and len(rows) == len(event.operators) else None,
-        backlog=event.backlog,
+        backlog=backlog,
         lag=event.lag,
         replayed=event.replayed,
     )

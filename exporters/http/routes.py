@@ -1,4 +1,4 @@
-"""What is at which path: `/metrics`, `/-/healthy`, `/docs`, and the live page at `/`."""
+"""What is at which path: `/metrics`, `/-/healthy`, `/docs`, `/runbooks/<alert>`, and the live page at `/`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import make_wsgi_app
 
 from .live import page as live_page
+from .next_step import read_runbook
 from .wsgi import App
 
 # prometheus-client compares any other as text with numbers, and raises.
@@ -45,6 +46,8 @@ def make_routes(registry: CollectorRegistry, live: Callable[[], bytes]) -> App:
         if path in pages:
             kind, make = pages[path]
             return _answer(start_response, "200 OK", make(), kind)
+        if (runbook := read_runbook(path)) is not None:
+            return _answer(start_response, "200 OK", runbook)
         return _answer(start_response, "404 Not Found", b"not here; try / or /metrics\n")
 
     return _send_whole(serve)

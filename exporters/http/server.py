@@ -18,6 +18,7 @@ from streamgauge.model.application import Application
 from .access import make_tls, read_password, require_password
 from .discovery import DiscoveryFile
 from .routes import make_routes
+from .scrapers import ScraperLog
 from .sockets import bind
 from .wsgi import App
 
@@ -34,15 +35,17 @@ class MetricsServer:
         *,
         application: Callable[[], Application] = Application,
         live: Callable[[], bytes] = lambda: b"{}",
+        active: Callable[[], frozenset[str]] = frozenset,
         failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
         """Bind and serve; raise OSError or ConfigError when that can't be done.
 
-        `live` makes the live page's data. What goes wrong later is passed to `failed`, from any thread.
+        `live` makes the live page's data, `active` names the runs that the page shows as active. What goes
+        wrong later is passed to `failed`, from any thread.
         """
         self._application = application
-        self._scraped = threading.Condition()
-        self._last_scrape = 0.0  # when the last scrape that was answered whole had begun
+        self._active = active
+        self.scrapers = ScraperLog()
         app = self._noting(make_routes(registry, live))
         if config.metrics_auth_file:
             app = require_password(app, read_password(config.metrics_auth_file))
@@ -76,29 +79,26 @@ class MetricsServer:
         if self._discovery is not None:
             self._discovery.write(self._application().name)
 
-    def await_scrape(self, seconds: float) -> bool:
-        """Wait until a scrape that begins after now was answered, for so long at most."""
-        now = time.monotonic()
-        with self._scraped:
-            return self._scraped.wait_for(lambda: self._last_scrape > now, seconds)
-
     def _noting(self, app: App) -> App:
         """Note each scrape once its answer has been written."""
 
         def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-            began = time.monotonic()
-            body = app(environ, start_response)
             if environ.get("PATH_INFO") != "/metrics" or environ.get("REQUEST_METHOD") != "GET":
-                return body
-            return self._note(body, began)
+                return app(environ, start_response)
+            began, active = time.monotonic(), self._active()
+            return self._note(environ, app(environ, start_response), began, active)
 
         return serve
 
-    def _note(self, body: Iterable[bytes], began: float) -> Iterator[bytes]:
+    def _note(
+        self,
+        environ: dict[str, Any],
+        body: Iterable[bytes],
+        began: float,
+        active: frozenset[str],
+    ) -> Iterator[bytes]:
         yield from body  # a WSGI server asks for more once it has written what it got
-        with self._scraped:
-            self._last_scrape = max(self._last_scrape, began)
-            self._scraped.notify_all()
+        self.scrapers.note(environ, began, active)
 
     def close(self) -> None:
         """Stop serving and take the target back."""

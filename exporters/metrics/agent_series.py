@@ -34,16 +34,20 @@ class AgentSeries:
         self.handling_seconds = Histogram(AGENT_SECONDS)
 
     def samples(
-        self, application: Application, worker_seen_at: float
+        self, application: Application, worker_seen_at: float, now: float, offset: float
     ) -> Iterator[tuple[str, Sample]]:
-        """Name without the prefix, and sample."""
+        """Name without the prefix, and sample; `offset` brings steady times to the wall clock."""
         yield from self._counts()
-        for name, histogram in (
-            ("agent_callback_seconds", self.callback_seconds),
-            ("agent_handling_seconds", self.handling_seconds),
-        ):
+        timed = {"agent_handling_seconds": self.handling_seconds}
+        if (
+            self.callback_seconds.count
+        ):  # Python runs on Spark's listener thread on some bridges only
+            timed["agent_callback_seconds"] = self.callback_seconds
+        for name, histogram in timed.items():
             yield from ((name, sample) for sample in histogram.samples(PREFIX + name, {}))
-        yield _sample("agent_heartbeat_timestamp_seconds", worker_seen_at)
+        yield _sample("agent_heartbeat_timestamp_seconds", worker_seen_at + offset)
+        yield _sample("agent_heartbeat_age_seconds", max(0.0, now - worker_seen_at))
+        yield _sample("agent_clock_timestamp_seconds", now + offset)
         yield _sample("agent_inbox_events", self._inbox_events())
         yield _sample("agent_series", self._budget.used)
         yield _sample("agent_series_limit", self._budget.limit)

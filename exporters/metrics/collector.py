@@ -7,7 +7,6 @@ instead of freezing the page. No global of prometheus-client is touched.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -24,9 +23,11 @@ from streamgauge.model.query import Query
 from streamgauge.model.stats import Stats
 from streamgauge.model.update import TraceIds, Update
 from streamgauge.model.verdict import judge
+from streamgauge.steady import no_offset, steady_time
 
 from .agent_series import AgentSeries
 from .budget import Budget
+from .live_series import Times
 from .page import Page
 from .table import METRICS, PREFIX
 
@@ -35,6 +36,7 @@ class PrometheusExporter(Exporter, Collector):
     """Keeps the pages, and is the collector that a registry asks for them."""
 
     name = "prometheus"
+    steady_times = True
 
     def __init__(
         self,
@@ -42,8 +44,9 @@ class PrometheusExporter(Exporter, Collector):
         stats: Stats,
         *,
         application: Callable[[], Application],
-        clock: Callable[[], float] = time.time,
-        worker_seen_at: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
+        wall_offset: Callable[[], float] = no_offset,
+        worker_seen_at: Callable[[], float] = steady_time,
         inbox_events: Callable[[], int] = lambda: 0,
         dropped: Callable[[], Mapping[str, int]] = dict,
         refused: Callable[[], None] = lambda: None,
@@ -53,6 +56,7 @@ class PrometheusExporter(Exporter, Collector):
         self._stats = stats
         self._application = application
         self._clock = clock
+        self._wall_offset = wall_offset
         self._worker_seen_at = worker_seen_at
         self._refused = refused
         self._budget = Budget(config.series_limit, self._refuse)
@@ -72,7 +76,7 @@ class PrometheusExporter(Exporter, Collector):
         if page is None:
             return
         if isinstance(update.cause, Started | Progress | Idle | Terminated):
-            _write_event(page, update.cause, update)
+            self._write_event(page, update.cause, update)
         else:
             self._write_observation(page, update)
 
@@ -94,7 +98,19 @@ class PrometheusExporter(Exporter, Collector):
         if end is not None and end.outcome == "failed" and faded:
             page.shrink(query)
         else:
-            page.publish(query)
+            page.publish(query, self._wall_offset())
+
+    def _write_event(self, page: Page, event: Event, update: Update) -> None:
+        query, offset = update.query, self._wall_offset()
+        if page.query.run_id != query.run_id:
+            page.renew()
+        if isinstance(event, Started):
+            page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
+        elif isinstance(event, Progress):
+            page.progress(event, exemplar_of(event, update.trace, offset))
+        elif isinstance(event, Terminated):
+            page.terminate("failed" if event.exception else "stopped", event.error_class)
+        page.publish(query, offset)
 
     def _page(self, query: Query) -> Page | None:
         """The page of a query; None when there is no room for one.
@@ -131,6 +147,7 @@ class PrometheusExporter(Exporter, Collector):
     def collect(self) -> Iterator[Family]:
         """Everything there is to say now. Any thread."""
         now, worker_seen_at = self._clock(), self._worker_seen_at()
+        offset = self._wall_offset()
         application, pages = self._application(), self._pages
         families: dict[str, Family] = {}
         queries = {label: page.query for label, page in pages.items()}
@@ -140,13 +157,13 @@ class PrometheusExporter(Exporter, Collector):
                 _samples_of(families, name).extend(samples)
             query = queries[label]
             verdict = judge(query, now, worker_seen_at=worker_seen_at)
-            for name, sample in page.live_samples(query, verdict, now, shared):
+            for name, sample in page.live_samples(query, verdict, Times(now, offset), shared):
                 _samples_of(families, name).append(sample)
         for label in self._missing(pages):
             labels = {"app": application.name, "query": label}
             sample = Sample(f"{PREFIX}query_expected", labels, 1.0)
             _samples_of(families, "query_expected").append(sample)
-        for name, sample in self._agent.samples(application, worker_seen_at):
+        for name, sample in self._agent.samples(application, worker_seen_at, now, offset):
             _samples_of(families, name).append(sample)
         yield from (families[name] for name in METRICS if name in families)
 
@@ -158,25 +175,12 @@ class PrometheusExporter(Exporter, Collector):
         return [name for name in expected if name not in pages]
 
 
-def _write_event(page: Page, event: Event, update: Update) -> None:
-    query = update.query
-    if page.query.run_id != query.run_id:
-        page.renew()
-    if isinstance(event, Started):
-        page.start(reset=bool(query.replaced_query_id) and query.last_end is None)
-    elif isinstance(event, Progress):
-        page.progress(event, exemplar_of(event, update.trace))
-    elif isinstance(event, Terminated):
-        page.terminate("failed" if event.exception else "stopped", event.error_class)
-    page.publish(query)
-
-
-def exemplar_of(batch: Progress, trace: TraceIds | None) -> Exemplar | None:
+def exemplar_of(batch: Progress, trace: TraceIds | None, offset: float) -> Exemplar | None:
     """The trace that a batch belongs to, where there is one that was sampled."""
     if trace is None or not trace.sampled or batch.seconds is None:
         return None
     labels = {"trace_id": trace.trace_id, "span_id": trace.span_id}
-    return Exemplar(labels, batch.seconds, batch.ended_at)
+    return Exemplar(labels, batch.seconds, batch.ended_at + offset)
 
 
 def _family(name: str) -> Family:

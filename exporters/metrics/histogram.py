@@ -21,6 +21,11 @@ class Histogram:
         self._exemplars: list[Exemplar | None] = [None] * (len(bounds) + 1)
         self._sum = 0.0
 
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self._counts)
+
     def observe(self, value: float, exemplar: Exemplar | None = None) -> None:
         """Count one value."""
         bucket = bisect_left(self._bounds, value)

@@ -1,4 +1,4 @@
-"""The labels of `query_info`: what is known of a query, for joins. Pure."""
+"""The labels of the info series: what is known of a query, and why it failed, for joins. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from streamgauge.config import QueryConfig
 from streamgauge.masking import LONGEST_NAME, clean
-from streamgauge.model.query import Query
+from streamgauge.model.query import End, Query
 
 from .table import INFO
 
@@ -31,6 +31,11 @@ def info_of(query: Query, settings: QueryConfig) -> tuple[str, ...]:
         "tier": settings.tier,
     }
     return tuple(known[name] or "" for name in INFO)
+
+
+def failure_of(end: End) -> tuple[str, str, str]:
+    """Label values of `query_failure_info`: the failure's class, its innermost cause's, and words."""
+    return end.error_class or "unknown", end.cause_class or "", end.message
 
 
 def sink_of(query: Query) -> str | None:

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 from streamgauge.model.events import Operator
 
+from .operators import OPERATOR_METRICS
 from .providers import CUMULATIVE, NEVER_MEASURED, PROVIDER_METRICS
+
+_KNOWN = {**PROVIDER_METRICS, **OPERATOR_METRICS}
 
 
 def gauges_of_operator(operator: Operator, batch_id: int) -> Iterator[tuple[str, float | None]]:
@@ -20,9 +23,9 @@ def gauges_of_operator(operator: Operator, batch_id: int) -> Iterator[tuple[str,
 def provider_gauges_of_operator(
     operator: Operator,
 ) -> Iterator[tuple[str, float, tuple[str, ...]]]:
-    """Name, value and labels after the operator's, of the state store provider's own figures."""
+    """Name, value and labels after the operator's, of the figures of operator and state store provider."""
     for spark_name, value in operator.custom.items():
-        metric = PROVIDER_METRICS.get(spark_name)
+        metric = _KNOWN.get(spark_name)
         if metric is None and spark_name not in NEVER_MEASURED:
             yield "state_custom", value, (spark_name,)
         elif metric is not None and not metric.counter and value >= 0:
@@ -38,7 +41,7 @@ def counters_of_operator(operator: Operator) -> Iterator[tuple[str, float | None
     yield "state_update_seconds_total", operator.update_seconds
     yield "state_removal_seconds_total", operator.removal_seconds
     for spark_name, value in operator.custom.items():
-        metric = PROVIDER_METRICS.get(spark_name)
+        metric = _KNOWN.get(spark_name)
         if metric and metric.counter and metric.kind != CUMULATIVE and value >= 0:
             yield metric.name, value * metric.scale
 
@@ -46,7 +49,7 @@ def counters_of_operator(operator: Operator) -> Iterator[tuple[str, float | None
 def totals_of_operator(operator: Operator) -> Iterator[tuple[str, float]]:
     """Name and value of the counters that Spark itself adds up."""
     for spark_name, value in operator.custom.items():
-        metric = PROVIDER_METRICS.get(spark_name)
+        metric = _KNOWN.get(spark_name)
         if metric and metric.kind == CUMULATIVE and value >= 0:
             yield metric.name, value * metric.scale
 

@@ -7,14 +7,17 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.samples import Exemplar, Sample
 
 from streamgauge.config import QueryConfig
+from streamgauge.model.causes import one_line
 from streamgauge.model.events import Operator, Progress
 from streamgauge.model.lag import SourceLag
 from streamgauge.model.query import Query
+from streamgauge.model.timeshift import shift_query
 from streamgauge.model.verdict import STATES, Verdict
 
 from .budget import Budget
 from .histogram import BATCH_SECONDS, Histogram
-from .live_series import AFTER_END, live_of_query
+from .live_series import AFTER_END, Times, live_of_query
+from .observed_series import counted_of, observed_of, speaks_of
 from .operator_series import (
     counters_of_operator,
     gauges_of_operator,
@@ -27,25 +30,27 @@ from .standing_series import standing_of
 from .table import METRICS, PREFIX
 
 _MOST_ERROR_CLASSES = 20
-_ALWAYS = len(STATES) + 36  # what every query has besides counters and its last batch, at most
+_ALWAYS = len(STATES) + 46  # what every query has besides counters and its last batch, at most
 _FROM_THE_START = (
     *("query_starts_total", "batches_replayed_total", "input_rows_total"),
     "checkpoint_resets_total",
 )
-_RATES = ("input_rows_per_second", "processed_rows_per_second")
+_ENDS = "query_terminations_total"
 _WATERMARK = "watermark_timestamp_seconds"
 _EVENT_TIMES = (
     "event_time_min_timestamp_seconds",
     "event_time_avg_timestamp_seconds",
     "event_time_max_timestamp_seconds",
 )
-_OBSERVED = "observed"
+_OBSERVED, _OBSERVED_TOTAL = "observed", "observed_total"
 # Gauges that a batch may leave as they are; they go with the code that made them.
 _OF_THE_CODE = frozenset({_WATERMARK, *_EVENT_TIMES, _OBSERVED})
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.
 _STAYS_AFTER_FAILURE = frozenset(
     {
-        *("query_info", "query_started_timestamp_seconds"),
+        *("query_info", "query_failure_info"),
+        *("query_started_timestamp_seconds", "query_ended_timestamp_seconds"),
+        *("last_committed_batch_id", "last_commit_timestamp_seconds"),
         *("alerting_enabled", "query_expected"),
     }
 )
@@ -102,7 +107,7 @@ class Page:
         for data in ("true", "false"):
             self.add("batches_total", 0, data)
         for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
-            self.add("query_terminations_total", 0, outcome, error_class)
+            self.add(_ENDS, 0, outcome, error_class)
         self._gauges = {k: v for k, v in self._gauges.items() if k[0] not in _OF_THE_CODE}
 
     def start(self, *, reset: bool) -> None:
@@ -118,21 +123,20 @@ class Page:
                 known = "other"
             else:
                 self._error_classes.add(known)
-        self.add("query_terminations_total", 1, outcome, known)
-        for rate in _RATES:
-            self._gauges.pop((rate, ()), None)
+        self.add(_ENDS, 1, outcome, known)
 
     def progress(self, batch: Progress, exemplar: Exemplar | None = None) -> None:
         """A batch was committed."""
-        self._gauges = {k: v for k, v in self._gauges.items() if _outlives(k[0], batch)}
+        self._gauges = {k: v for k, v in self._gauges.items() if _outlives(k, batch)}
         self._add_rows(batch)
         self._set_batch(batch)
         self._add_times(batch, exemplar)
         for operator in batch.operators:
             self._write_operator(operator, batch.batch_id)
-        for name, fields in batch.observed.items():
-            for field, value in fields.items():
-                self.set(_OBSERVED, value, name, field)
+        for name, field, value in observed_of(batch):
+            self.set(_OBSERVED, value, name, field)
+        for name, field, value in counted_of(batch, self._settings.observed_counts or ()):
+            self.add(_OBSERVED_TOTAL, value, name, field)
 
     # At the series limit the first to come are shown: what matters most is written first.
 
@@ -151,8 +155,6 @@ class Page:
             self.add("source_input_rows_total", source.rows, source.label)
 
     def _set_batch(self, batch: Progress) -> None:
-        for name, rate in zip(_RATES, (batch.input_rate, batch.processed_rate), strict=True):
-            self.set(name, rate)
         self.set(_WATERMARK, batch.watermark)
         times = (batch.event_min, batch.event_avg, batch.event_max)
         for name, time in zip(_EVENT_TIMES, times, strict=True):
@@ -188,13 +190,13 @@ class Page:
 
     # ---- publishing ------------------------------------------------------------------------
 
-    def publish(self, query: Query) -> None:
-        """Make what was written readable, all at once."""
+    def publish(self, query: Query, offset: float = 0.0) -> None:
+        """Make what was written readable, all at once; `offset` brings times to the wall clock."""
         self.query = query
         self._measure(query.lags)
         counted = sum(map(len, (self._counters, self._gauges, self._sources)))
         self._count(self.least() + counted + len(self._settings.thresholds))
-        standing = standing_of(query, self._settings)
+        standing = standing_of(shift_query(query, offset), self._settings)
         values = {**self._counters, **self._gauges, **self._sources, **standing}
         series = {key: self._sample(key, value) for key, value in values.items()}
         self._series = series
@@ -210,12 +212,13 @@ class Page:
         The rest of the budget goes to others; a query that starts again takes its place back.
         """
         self.query = query
+        ends = {k: number for k, number in self._counters.items() if k[0] == _ENDS and number}
         self._counters.clear()
         self._gauges.clear()
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
-        self._counters.clear()
+        self._counters = ends
         self._durations = Histogram(BATCH_SECONDS)
-        kept = {k: s for k, s in self._series.items() if k[0] in _STAYS_AFTER_FAILURE}
+        kept = {k: s for k, s in self._series.items() if k in ends or k[0] in _STAYS_AFTER_FAILURE}
         self._series = {**kept, **{k: self._sample(k, v) for k, v in self._sources.items()}}
         self._count(len(self._series) + AFTER_END)
         self.samples = _group(self._series)
@@ -246,13 +249,17 @@ class Page:
     # ---- reading (any thread) --------------------------------------------------------------
 
     def live_samples(
-        self, query: Query, verdict: Verdict, now: float, shared: frozenset[str]
+        self, query: Query, verdict: Verdict, times: Times, shared: frozenset[str]
     ) -> Iterator[tuple[str, Sample]]:
         """What depends on the time, computed for this scrape; `verdict` is the query's at that time."""
-        for name, value, labels in live_of_query(query, verdict, now, shared):
+        for name, value, labels in live_of_query(query, verdict, times, shared):
             yield name, Sample(PREFIX + name, {**self.labels, **labels}, value)
+        if verdict.cause:  # and not the reason: ages in it would make a series with each scrape
+            words = one_line(verdict.cause)
+            labels = {**self.labels, "state": verdict.state, "reason": words}
+            yield "query_reason_info", Sample(PREFIX + "query_reason_info", labels, 1.0)
         for source, lag in self._lags.items():
-            for name, value in live_of(lag, now):
+            for name, value in live_of(lag, times.now):
                 yield name, Sample(PREFIX + name, {**self.labels, "source": source}, value)
 
 
@@ -264,10 +271,11 @@ def _group(series: Mapping[Key, Sample]) -> dict[str, list[Sample]]:
     return samples
 
 
-def _outlives(name: str, batch: Progress) -> bool:
+def _outlives(key: Key, batch: Progress) -> bool:
     """Which gauges of earlier batches still hold when a batch does not speak of them."""
+    name, labels = key
     if name == _OBSERVED:
-        return not batch.observed
+        return not speaks_of(batch, labels[0])
     if name in _EVENT_TIMES:
         return batch.event_max is None
     return name == _WATERMARK and batch.watermark is None

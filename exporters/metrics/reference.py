@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .providers import BATCH, CUMULATIVE, LEVEL, PROVIDER_METRICS
+from collections.abc import Iterable
+
+from .operators import OPERATOR_METRICS
+from .providers import BATCH, CUMULATIVE, LEVEL, PROVIDER_METRICS, ProviderMetric
 from .table import METRICS, QUERY, Metric
 
 _KINDS = {
@@ -12,11 +15,36 @@ _KINDS = {
 }
 
 
+_OBSERVED = (
+    "## Observed metrics",
+    "",
+    "`streamgauge_observed` has the numbers of `df.observe()`, of the last batch with data. Spark also runs batches without input, to move the",
+    "watermark; what an observation says there replaces the value only where it is not 0 (behind an aggregation, which emits then).",
+    "Between two scrapes values are lost, and they can't be added up. Fields that are counts, named in the query's setting `observed_counts`,",
+    "are therefore also `streamgauge_observed_total`: the sum over all batches, of all runs that this process saw. A batch that is replayed",
+    "after a restart is counted: its first attempt was not committed and Spark sent no event of it. Negative values are never added.",
+    "",
+    "```python",
+    'TelemetryListener(queries={"orders": {"observed_counts": ["quality.bad_rows", "audit.*"]}})',
+    "```",
+    "",
+)
+_OPERATORS = (
+    "## Stateful operators",
+    "",
+    "What an operator counts in one batch is added up. Spark's source calls all of these sums over the tasks of a batch; the",
+    "numbers of variables are the same in each, and are shown as they are. What is in no table of this page is in",
+    "`streamgauge_state_custom`, as Spark gave it.",
+    "",
+)
+
+
 def write_markdown() -> str:
     """The whole page."""
     agent = [m for m in METRICS.values() if m.labels[:2] != QUERY]
-    providers = {p.name for p in PROVIDER_METRICS.values()}
-    queries = [m for m in METRICS.values() if m not in agent and m.name not in providers]
+    tables = (OPERATOR_METRICS, PROVIDER_METRICS)
+    elsewhere = {metric.name for table in tables for metric in table.values()}
+    queries = [m for m in METRICS.values() if m not in agent and m.name not in elsewhere]
     return "\n".join(
         [
             "# Metrics",
@@ -31,6 +59,10 @@ def write_markdown() -> str:
             "",
             *_table(queries),
             "",
+            *_OBSERVED,
+            *_OPERATORS,
+            *_providers(OPERATOR_METRICS.values()),
+            "",
             "## State store providers",
             "",
             "Spark reports some of these as a level, most for one batch alone, and a few as a total since the",
@@ -40,7 +72,7 @@ def write_markdown() -> str:
             "kinds of RocksDB's own counts hold for `spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad=true`,",
             "Spark's default. What Spark names and never measures is left out.",
             "",
-            *_providers(),
+            *_providers(PROVIDER_METRICS.values()),
             "",
             "## The agent itself",
             "",
@@ -63,12 +95,12 @@ def _labels(metric: Metric) -> str:
     return ", ".join(f"`{label}`" for label in own)
 
 
-def _providers() -> list[str]:
+def _providers(metrics: Iterable[ProviderMetric]) -> list[str]:
     return [
         "| series, label `operator` | Spark's name | what Spark's value is | meaning |",
         "|---|---|---|---|",
         *(
             f"| `{METRICS[p.name].full_name}` | `{p.spark}` | {_KINDS[p.kind]} | {p.help} |"
-            for p in PROVIDER_METRICS.values()
+            for p in metrics
         ),
     ]

@@ -9,22 +9,25 @@ from streamgauge.model.checkpoint_names import look_at_names
 from streamgauge.model.query import Query
 from streamgauge.model.sinks import find_sink
 
-from .info import info_of, sink_of
+from .info import failure_of, info_of, sink_of
 from .series_key import Key
 
 
 def standing_of(query: Query, settings: QueryConfig) -> dict[Key, float]:
     """Times, ids, settings, and what the checkpoint's names say; what is not known is absent."""
     committed, sink = query.committed, find_sink(sink_of(query))
-    idempotent = sink.idempotent if sink else None
+    told = sink.idempotent if sink else None
+    idempotent = told if settings.idempotent_sink is None else settings.idempotent_sink
     standing: dict[str, float | None] = {
         "query_started_timestamp_seconds": query.started_at,
+        "query_ended_timestamp_seconds": query.end.at if query.end else None,
         "last_event_timestamp_seconds": query.last_event_at,
         "last_idle_timestamp_seconds": query.last_idle_at,
         "last_progress_timestamp_seconds": query.last.ended_at if query.last else None,
         "last_commit_timestamp_seconds": committed.ended_at if committed else None,
         "last_committed_batch_id": committed.batch_id if committed else None,
         "trigger_interval_seconds": query.trigger_seconds,
+        "watermark_delay_seconds": query.details.watermark_delay if query.details else None,
         "sink_idempotent": None if idempotent is None else float(idempotent),
         "alerting_enabled": float(settings.alerting),
         "query_expected": float(settings.expected),
@@ -33,6 +36,8 @@ def standing_of(query: Query, settings: QueryConfig) -> dict[Key, float]:
         (name, ()): value for name, value in standing.items() if value is not None
     }
     found["query_info", info_of(query, settings)] = 1.0
+    if query.end is not None and query.end.outcome == "failed":
+        found["query_failure_info", failure_of(query.end)] = 1.0
     for name, value in settings.thresholds.items():
         found["alert_threshold", (name,)] = value
     return {**found, **dict(_checkpoint_of(query))}

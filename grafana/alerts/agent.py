@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .annotations import TIME, ask, count_queries
-from .rule import ENDS_BY_DESIGN, Alert, Group
+from .annotations import TIME, WHOLE, ask, ask_reason, checkpoint_command, count_queries
+from .rule import APP_OF_INSTANCE, ENDS_BY_DESIGN, Alert, Group
 
-# The agent's own series carry no application; the address they are scraped from tells.
-_APP = "* on (job, instance) group_left (app) max by (job, instance, app) (streamgauge_build_info)"
-_HEARTBEAT = "streamgauge_agent_heartbeat_timestamp_seconds"
+_CLOCK = "streamgauge_agent_clock_timestamp_seconds"
+# A Pushgateway shows an old clock, and that is not the driver's.
+_SKEW = f"(({_CLOCK} - timestamp({_CLOCK})) unless on (job, instance) push_time_seconds) {APP_OF_INSTANCE}"
 _SEEN = "max by ($A, instance) (last_over_time(streamgauge_build_info[$memory_window]))"
 # A driver whose queries ended well may go; one that was to run on may not.
 _RAN = (
@@ -34,42 +34,54 @@ AGENT = Group(
             " ({{ $labels.job }}) for $agent_down_for; it had"
             f" {count_queries()} queries in the last $memory_window.",
             "None of the application's queries is watched.",
-            "See whether the driver is alive and its metrics address is reachable.",
+            "Check whether the driver is alive and its metrics address is reachable.",
             "streamgauge-agent",
             level="app",
         ),
         Alert(
             "AgentBlind",
             "critical",
-            'max by ($Q) (streamgauge_query_state{state="blind"}) == 1\n'
-            "or on ($Q)\n"
-            "(\n"
-            "  query:streamgauge_active:max == 1\n"
-            f"  and on ($A) min by ($A) ((timestamp({_HEARTBEAT}) - {_HEARTBEAT}) {_APP}) > $heartbeat_seconds\n"
-            ")",
+            "query:streamgauge_unseen:bool",
             "blind_for",
-            "The agent can't see a query that is running.",
-            "The agent of {{ $labels.app }} gets no events of {{ $labels.query }}, or its worker is"
-            " blocked: what the dashboards show of this query is as old as its last event, of"
-            f" {ask('last_event_timestamp_seconds', TIME)}.",
-            "A stall or a failure of this query may go unnoticed.",
-            "See the agent's dashboard for the part that is blocked or removed; restart the driver"
-            " when it suits, after `streamgauge checkpoint restart`.",
+            "The agent can't see a query that should be running.",
+            "The agent of {{ $labels.app }} can't see {{ $labels.query }}."
+            f" What it can't reach: {ask_reason()}. What the dashboards show of this query is as old as its last"
+            f" event, of {ask('last_event_timestamp_seconds', TIME)}.",
+            "A stall or a failure of this query may go unnoticed; it may be down already.",
+            "Read the reason. If the driver or its JVM does not answer, check its process (alive, frozen, out of"
+            " memory) where it runs, and replace it if it stays so. If only the listener or the worker is affected, the"
+            f" query runs: restart when it suits. Before either run {checkpoint_command()}.",
             "streamgauge-agent",
+            keep="cause_keep",
         ),
         Alert(
             "AgentEventsDropped",
             "warning",
             "\nor on ($A) ".join(
-                f"sum by ($A) (increase(streamgauge_agent_{what}_total[$dropped_window]) {_APP}) > 0"
+                f"round(sum by ($A) (increase(streamgauge_agent_{what}_total[$dropped_window]) {APP_OF_INSTANCE})) > 0"
                 for what in ("events_dropped", "missed_batches", "bus_dropped_events")
             ),
             None,
             "Events were lost before they were counted.",
-            "The agent of {{ $labels.app }} lost {{ $value | humanize }} events within"
+            f"The agent of {{{{ $labels.app }}}} lost {{{{ $value | {WHOLE} }}}} events within"
             " $dropped_window (inbox, batch ids that were never seen, or Spark's own queue).",
             "Counters are too low for that time; gauges are right again with the next event.",
             "Look for a slow listener beside this one, and at the size of Spark's listener queue.",
+            "streamgauge-agent",
+            level="app",
+        ),
+        Alert(
+            "ClockSkew",
+            "warning",
+            f"max by ($A) ({_SKEW}) > $skew_seconds\n"
+            f"or on ($A) min by ($A) ({_SKEW}) < -$skew_seconds",
+            "skew_for",
+            "The clocks of a driver and of Prometheus differ.",
+            "The clock of a driver of {{ $labels.app }} differs from Prometheus' clock by"
+            " {{ $value | humanizeDuration }} (above 0: the driver is ahead).",
+            "Timestamps of this application are wrong by as much on dashboards and pages; ages and alerts on"
+            " silence are not affected.",
+            "Check time synchronisation (chrony, NTP) on the driver's host and on that of Prometheus.",
             "streamgauge-agent",
             level="app",
         ),

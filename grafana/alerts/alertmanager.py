@@ -1,4 +1,4 @@
-"""The example for Alertmanager: one broken driver is one page, sent to whoever owns it.
+"""Alertmanager's configuration: one broken driver is one page.
 
 Inhibition always compares `job` **and** `app`: one dead driver must not silence another
 application. It never runs in a circle: of two alerts that inhibited each other neither would page.
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 HEADER = (
     "# Written from grafana/alerts/alertmanager.py. Put your own receivers in the place of the\n"
     "# webhooks; keep group_by and inhibit_rules: they make one page of one broken driver.\n"
+    "#\n"
+    "# A team with its own pager: copy this in front of the last route, and add its receivers.\n"
+    "#    - matchers:\n"
+    '#        - "team=\\"YOUR_TEAM\\""\n'
+    "#      receiver: YOUR_TEAM-tickets\n"
+    "#      routes:\n"
+    "#        - matchers:\n"
+    '#            - "severity=\\"critical\\""\n'
+    "#          receiver: YOUR_TEAM-pager\n"
 )
 QUERY = ["job", "app", "query"]
 APP = ["job", "app"]
@@ -51,6 +60,7 @@ INHIBITIONS: tuple[tuple[tuple[str, ...], tuple[str, ...], list[str]], ...] = (
     (("QueryStalled",), STALL_SYMPTOMS, QUERY),
     (("CommitsStalled",), tuple(n for n in STALL_SYMPTOMS if n != "CommitsStalled"), QUERY),
     (("AllRowsLate",), ("LateRowsDropped",), QUERY),
+    (("FutureEventTime",), ("WatermarkStuck",), QUERY),
     (("FallingBehind",), ("BatchOverrun",), QUERY),
 )
 
@@ -70,7 +80,7 @@ def alertmanager_file(settings: Settings) -> str:
 
 
 def _route(settings: Settings) -> dict[str, Any]:
-    """Dead man's switch first; then by owner; then by severity."""
+    """Dead man's switch first; then by severity, in what is not development."""
     return {
         "receiver": "tickets",
         "group_by": ["alertname", "app"],
@@ -87,12 +97,6 @@ def _route(settings: Settings) -> dict[str, Any]:
             },
             # Development never wakes anybody.
             {"matchers": ['env=~"dev|test"'], "receiver": "tickets"},
-            # One team as an example: copy it for each `team` that the agents' settings name.
-            {
-                "matchers": ['team="payments"'],
-                "receiver": "payments-tickets",
-                "routes": [{"matchers": ['severity="critical"'], "receiver": "payments-pager"}],
-            },
             {"matchers": ['severity="critical"'], "receiver": "pager"},
         ],
     }
@@ -126,8 +130,6 @@ def _receivers(settings: Settings) -> list[dict[str, Any]]:
     urls = {
         "pager": "pager_url",
         "tickets": "ticket_url",
-        "payments-pager": "pager_url",
-        "payments-tickets": "ticket_url",
         "deadman": "deadman_url",
     }
     return [

@@ -25,6 +25,9 @@ _QUERY = (*_APP, "query")
 _ONE_ALERT = (*_QUERY, "source", "operator")
 
 
+_FAILURE = "query:streamgauge_failure:ended_timestamp_seconds"
+
+
 def ask(series: str, form: str = "humanize", over: str = "") -> str:
     """A number of this query, looked up when the alert fires; `unknown` where it is absent.
 
@@ -32,23 +35,92 @@ def ask(series: str, form: str = "humanize", over: str = "") -> str:
     """
     found = f"streamgauge_{series}{_matcher(_QUERY)}"
     expr = f"max(last_over_time({found}[{over}]))" if over else f"max({found})"
-    return _look_up(expr, f"value | {form}")
+    return _look_up(expr, _first(f"value | {form}"))
 
 
 def ask_recorded(series: str, form: str = "humanize") -> str:
     """The same of a recorded series, by its whole name."""
-    return _look_up(f"max({series}{_matcher(_QUERY)})", f"value | {form}")
+    return _look_up(f"max({series}{_matcher(_QUERY)})", _first(f"value | {form}"))
+
+
+def ask_backlog() -> str:
+    """What is unprocessed, in rows where they are known, else in what the sources report."""
+    words = "unknown"
+    for unit, form in (
+        ("versions", "humanize"),
+        ("bytes", "humanize1024"),
+        ("files", "humanize"),
+        ("rows", "humanize"),
+    ):
+        shown = _first(f"value | {form}") + ("B" if unit == "bytes" else f" {unit}")
+        found = f"query:streamgauge_backlog:{unit}{_matcher(_QUERY)}"
+        words = _look_up(f"max({found})", shown, otherwise=words)
+    return words
+
+
+def ask_reason(otherwise: str = "") -> str:
+    """The verdict's reason; without one the verdict; else `otherwise`, or that nobody serves the query."""
+    state = _look_up(
+        f"streamgauge_query_state{_matcher(_QUERY)} == 1",
+        "the agent's verdict is " + _first('label "state"'),
+        otherwise="unknown: nobody serves this query's series",
+    )
+    return _look_up(
+        f"streamgauge_query_reason_info{_matcher(_QUERY)}",
+        _first('label "reason"'),
+        otherwise=otherwise or state,
+    )
+
+
+def ask_failure(over: str, otherwise: str) -> str:
+    """Error class, innermost cause and first line of the newest failure within `over`."""
+    return _look_up(
+        f"topk(1, last_over_time({_FAILURE}{_matcher(_QUERY)}[{over}]))",
+        '{{ $failure := first . }}{{ or ($failure | label "error_class") "unknown error" }}'
+        '{{ with $failure | label "cause_class" }}, caused by {{ . }}{{ end }}'
+        '{{ with $failure | label "message" }}: {{ . }}{{ end }}',
+        otherwise=otherwise,
+    )
+
+
+def ask_checkpoint(otherwise: str = "unknown") -> str:
+    """Where the checkpoint of the newest run is, also of a driver that is gone."""
+    return _look_up(
+        f"query:streamgauge_alerting:info{_matcher(_QUERY)}",
+        '{{ with . | first | label "checkpoint" }}{{ . }}{{ else }}' + otherwise + "{{ end }}",
+        otherwise=otherwise,
+    )
+
+
+def checkpoint_command() -> str:
+    """What to paste before a restart: the command with this query's checkpoint, quoted for a shell."""
+    quoted = """{{ . | reReplaceAll "'" "'\\\\''" }}"""
+    place = ask_checkpoint("CHECKPOINT").replace("{{ . }}", quoted)
+    return f"`streamgauge checkpoint restart '{place}'`"
+
+
+def ask_still_sources() -> str:
+    """The sources that gave no row within `$watermark_window`; `unknown` where all gave some."""
+    found = f"streamgauge_source_input_rows_total{_matcher(_QUERY)}"
+    return _look_up(
+        f"sum by (source) (increase({found}[$watermark_window])) == 0",
+        "{{ range $number, $source := . }}{{ if $number }}, {{ end }}"
+        '{{ $source | label "source" }}{{ end }}',
+    )
 
 
 def count_queries() -> str:
     """How many queries the application had within `$memory_window`."""
     found = f"query:streamgauge_active:max{_matcher(_APP)}"
-    return _look_up(f"count(last_over_time({found}[$memory_window]))", f"value | {WHOLE}", _APP)
+    expr = f"count(last_over_time({found}[$memory_window]))"
+    return _look_up(expr, _first(f"value | {WHOLE}"), _APP)
 
 
-def ask_label(series: str, label: str) -> str:
-    """A label of a series of this query, such as the path on its info."""
-    return _look_up(f"streamgauge_{series}{_matcher(_QUERY)}", f'label "{label}"')
+def ask_label(series: str, label: str, over: str = "") -> str:
+    """A label of a series of this query that is not 0, such as the path on its info."""
+    found = f"streamgauge_{series}{_matcher(_QUERY)}"
+    found = f"last_over_time({found}[{over}])" if over else found
+    return _look_up(f"{found} > 0", _first(f'label "{label}"'))
 
 
 def since(alert: Alert) -> str:
@@ -64,25 +136,35 @@ def since(alert: Alert) -> str:
     if alert.looks_back:
         began += f" - ${alert.looks_back}"
     if alert.since:
-        began = f"max(streamgauge_{alert.since}{_matcher(_QUERY)}) or {began}"
+        own = f"streamgauge_{alert.since}{_matcher(_QUERY)}"
+        if alert.remembered:
+            own = f"last_over_time({own}[$memory_window])"
+        began = f"max({own}) or {began}"
         labels = (*_QUERY, *_ONE_ALERT)
-    return _look_up(began, f"value | {TIME}", labels)
+    return _look_up(began, _first(f"value | {TIME}"), labels)
 
 
 def _matcher(labels: tuple[str, ...], fixed: str = "") -> str:
     return "{" + fixed + ",".join(f"{label}=%q" for label in labels) + "}"
 
 
-def _look_up(expr: str, shown: str, labels: tuple[str, ...] = _QUERY) -> str:
+def _first(shown: str) -> str:
+    """What of the first sample is written: `value | humanize`, or `label "path"`."""
+    return f"{{{{ . | first | {shown} }}}}"
+
+
+def _look_up(
+    expr: str, shown: str, labels: tuple[str, ...] = _QUERY, otherwise: str = "unknown"
+) -> str:
     """A template that asks Prometheus, with the alert's labels in the places of `%q`.
 
-    `shown` says what of the first sample is written: `value | humanize`, or `label "path"`.
+    `shown` is written of what was found, `otherwise` when nothing was.
     """
     text = expr.replace('"', '\\"')
     words = " ".join(f"$labels.{label}" for label in labels)
     return (
         f'{{{{ with printf "{text}" {words} | query }}}}'
-        f"{{{{ . | first | {shown} }}}}{{{{ else }}}}unknown{{{{ end }}}}"
+        f"{shown}{{{{ else }}}}{otherwise}{{{{ end }}}}"
     )
 
 
@@ -127,6 +209,8 @@ def annotate(alert: Alert) -> dict[str, str]:
         "dashboard_url": dashboard_url(alert),
         "runbook_url": f"$runbook_url/{alert.full_name}.md",
     }
+    if alert.level == "query":
+        found["reason"] = alert.reason or ask_reason()
     if alert.level != "bare":
         found["trace_url"] = trace_url(alert)
     return found

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .annotations import TIME, WHOLE, ask
+from .annotations import (
+    TIME,
+    WHOLE,
+    ask,
+    ask_checkpoint,
+    ask_failure,
+    ask_label,
+    ask_reason,
+    checkpoint_command,
+)
 from .rule import ENDS_BY_DESIGN, Alert, Group
 
 # Of several drivers that served a query, the one that started it last: an older pod's last words
@@ -18,6 +27,8 @@ _FAILED_LATELY = (
 _LAST_START = ask("query_started_timestamp_seconds", TIME, "$memory_window")
 _LAST_BATCH = ask("last_committed_batch_id", WHOLE, "$memory_window")
 _LAST_COMMIT = ask("last_commit_timestamp_seconds", TIME, "$memory_window")
+_LAST_END = ask("query_ended_timestamp_seconds", TIME, "$memory_window")
+_WHY_FAILED = ask_failure("$memory_window", "Its error is unknown") + "."
 
 AVAILABILITY = Group(
     "availability",
@@ -32,13 +43,17 @@ AVAILABILITY = Group(
             "unless on ($Q) query:streamgauge_active:max == 1",
             "failed_for",
             "A streaming query ended with an error and is not running.",
-            "{{ $labels.query }} of {{ $labels.app }} failed and has not started again. Its last run"
-            f" started at {_LAST_START}; the last batch that it committed is {_LAST_BATCH}.",
+            f"{{{{ $labels.query }}}} of {{{{ $labels.app }}}} failed at {_LAST_END} and has not started"
+            f" again. {_WHY_FAILED} Its last run started at {_LAST_START}; the last batch that it committed is"
+            f" {_LAST_BATCH}; its checkpoint is {ask_checkpoint()}.",
             "No data is processed; the sources' retention is running.",
-            "Read the error class and the failed batch on the dashboard, then run"
-            " `streamgauge checkpoint restart` before starting the query again.",
+            f"Run {checkpoint_command()}: it says what a restart would replay. Fix the cause, then start the"
+            " query again.",
             "streamgauge-query",
             keep="cause_keep",
+            since="query_ended_timestamp_seconds",
+            remembered=True,
+            reason=ask_failure("$memory_window", ask_reason()),
         ),
         Alert(
             "QueryVanished",
@@ -55,9 +70,12 @@ AVAILABILITY = Group(
             " series any more: the driver was killed, lost its node, or can't be reached. The last"
             f" batch that was seen committed is {_LAST_BATCH}, at {_LAST_COMMIT}.",
             "No data is processed, unless the driver is alive and only out of Prometheus' reach.",
-            "Look whether the driver's process or pod exists and why it ended (OOM, eviction).",
+            "Check whether the driver's process or pod exists and why it ended (OOM, eviction); before a"
+            f" restart run {checkpoint_command()}.",
             "streamgauge-fleet",
             keep="cause_keep",
+            reason="nobody serves this query's series; when they were last scraped, its verdict was "
+            + ask_label("query_state", "state", "$memory_window"),
         ),
         Alert(
             "QueryMissing",
@@ -72,28 +90,34 @@ AVAILABILITY = Group(
             "{{ $labels.query }} of {{ $labels.app }} is in the agent's list of expected queries and"
             f" has not been running for $missing_for. Its last commit was at {_LAST_COMMIT}.",
             "No data is processed.",
-            "Find out whether it was stopped on purpose; else start it.",
+            f"Find out whether it was stopped on purpose; else run {checkpoint_command()} and start it.",
             "streamgauge-fleet",
         ),
         Alert(
             "RestartLoop",
             "critical",
             "(\n"
-            "  changes(query:streamgauge_started:timestamp_seconds[$restart_window])\n"
-            "  + (min_over_time(query:streamgauge_started:timestamp_seconds[$restart_window]) > bool (time() - $restart_window))\n"
+            "  query:streamgauge_starts:count30m\n"
+            "  - on ($Q) (query:streamgauge_clean_ends:count30m or on ($Q) 0 * query:streamgauge_starts:count30m)\n"
             "  >= $restart_count\n"
-            "  or on ($Q) sum by ($Q) (increase(streamgauge_query_starts_total[$restart_window])) >= $restart_count\n"
             ")\n"
+            "and on ($Q) changes(query:streamgauge_started:timestamp_seconds[$restart_keep]) > 0\n"
             f"unless on ($Q) ({ENDS_BY_DESIGN} unless on ($Q) {_FAILED_LATELY})",
             None,
-            "A streaming query starts again and again.",
-            "{{ $labels.query }} of {{ $labels.app }} started {{ $value | humanize }} times within"
-            f" $restart_window. The last run started at {_LAST_START}; the last batch that was"
-            f" committed is {_LAST_BATCH}.",
+            "A streaming query fails or is killed, and starts, repeatedly.",
+            f"{{{{ $labels.query }}}} of {{{{ $labels.app }}}} started {{{{ $value | {WHOLE} }}}} times within"
+            " $restart_window after an error or an end that nobody saw; clean stops are not counted. The"
+            f" last run started at {_LAST_START}; the last batch that was committed is {_LAST_BATCH}.",
             "Each start replays the batch that did not commit; little or nothing gets through.",
-            "Read the error class of the last terminations; stop the restarts if the same batch fails.",
+            f"Stop the restarts if the same batch fails each time, then run {checkpoint_command()}.",
             "streamgauge-query",
-            keep="restart_keep",
+            keep="cause_keep",
+            reason=ask_failure(
+                "$restart_window",
+                ask_reason(
+                    "no end was seen: the driver was killed, or exited without stopping its queries"
+                ),
+            ),
         ),
     ),
 )

@@ -9,27 +9,32 @@ from .availability import AVAILABILITY
 from .checkpoint import CHECKPOINT
 from .event_time import EVENT_TIME
 from .lag import LAG
+from .memory import with_memory
 from .progress import PROGRESS
-from .recordings import BASE, BASELINES
+from .recordings import BASE, BASELINES, SLICES
 from .regression import REGRESSION
-from .slo import SLO
+from .slo import SLO, SLO_DAYS
 from .state import STATE
 
 if TYPE_CHECKING:
     from .rule import Alert, Group, Recording
 
-GROUPS: tuple[Group, ...] = (
-    BASE,
-    AVAILABILITY,
-    PROGRESS,
-    LAG,
-    EVENT_TIME,
-    STATE,
-    BASELINES,
-    REGRESSION,
-    CHECKPOINT,
-    SLO,
-    AGENT,
+GROUPS: tuple[Group, ...] = with_memory(
+    (
+        BASE,
+        AVAILABILITY,
+        PROGRESS,
+        LAG,
+        EVENT_TIME,
+        STATE,
+        SLICES,
+        BASELINES,
+        REGRESSION,
+        CHECKPOINT,
+        SLO,
+        SLO_DAYS,
+        AGENT,
+    )
 )
 
 DASHBOARDS = frozenset(

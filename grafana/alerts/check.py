@@ -57,6 +57,8 @@ class Findings:
     conditional: dict[str, str] = field(default_factory=dict)
     not_loaded: list[str] = field(default_factory=list)
     rule_errors: dict[str, str] = field(default_factory=dict)
+    checked_series: int = 0
+    checked_rules: int = 0
 
     @property
     def fine(self) -> bool:
@@ -73,17 +75,21 @@ def check(url: str, export: Export) -> Findings:
     match = urllib.parse.quote(select('{__name__=~"streamgauge_.*"}', export.selector))
     have = set(_get(url, f"/api/v1/label/__name__/values?match[]={match}"))
     loaded = [rule for group in _get(url, "/api/v1/rules")["groups"] for rule in group["rules"]]
-    absent = {name: uses for name, uses in needed_series(export).items() if name not in have}
+    needed = needed_series(export)
+    absent = {name: uses for name, uses in needed.items() if name not in have}
     names = {rule["name"] for rule in loaded}
+    alerts = [name for name in alert_names() if name not in export.disabled]
     return Findings(
         missing={n: sorted(uses) for n, uses in absent.items() if n not in CONDITIONAL},
         conditional={name: CONDITIONAL[name] for name in absent if name in CONDITIONAL},
-        not_loaded=[n for n in alert_names() if n not in names and n not in export.disabled],
+        not_loaded=[name for name in alerts if name not in names],
         rule_errors={
             rule["name"]: rule["lastError"]
             for rule in loaded
             if rule.get("lastError") and "streamgauge" in rule["query"]
         },
+        checked_series=len(needed),
+        checked_rules=len(alerts),
     )
 
 

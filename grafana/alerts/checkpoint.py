@@ -16,6 +16,18 @@ _USED = (
     " and on ($Q, instance) streamgauge_query_active == 1"
 )
 
+_REPLAYED = (
+    "(\n"
+    "  sum by ($Q) (increase(streamgauge_batches_replayed_total[$replay_window])) > 0\n"
+    # The first start of a new driver: its counter was never seen at 0.
+    "  or on ($Q) max by ($Q) (\n"
+    "    streamgauge_batches_replayed_total > 0\n"
+    "    and on ($Q, instance) streamgauge_query_starts_total == 1\n"
+    "    and on ($Q, instance) time() - streamgauge_query_started_timestamp_seconds < $replay_window\n"
+    "  )\n"
+    ")"
+)
+
 CHECKPOINT = Group(
     "checkpoint",
     alerts=(
@@ -62,24 +74,31 @@ CHECKPOINT = Group(
         Alert(
             "DuplicateRisk",
             "warning",
-            "(\n"
-            "  sum by ($Q) (increase(streamgauge_batches_replayed_total[$replay_window])) > 0\n"
-            # The first start of a new driver: its counter was never seen at 0.
-            "  or on ($Q) max by ($Q) (\n"
-            "    streamgauge_batches_replayed_total > 0\n"
-            "    and on ($Q, instance) streamgauge_query_starts_total == 1\n"
-            "    and on ($Q, instance) time() - streamgauge_query_started_timestamp_seconds < $replay_window\n"
-            "  )\n"
-            ")\n"
-            "and on ($Q) max by ($Q) (streamgauge_sink_idempotent) == 0",
+            f"{_REPLAYED}\nand on ($Q) max by ($Q) (streamgauge_sink_idempotent) == 0",
             None,
             "A batch was run again into a sink that does not remove duplicates.",
             "{{ $labels.query }} of {{ $labels.app }} ran a batch again after a restart, and its sink"
-            " is not idempotent. The last committed batch is"
+            f" ({ask_label('query_info', 'sink')}) is not idempotent. The last committed batch is"
             f" {ask('last_committed_batch_id', WHOLE)}.",
             "Rows of that batch may be in the output twice.",
             "Compare the output of that batch with its range of offsets; see the runbook.",
             "streamgauge-checkpoint",
+        ),
+        Alert(
+            "DuplicateRisk",
+            "warning",
+            f"{_REPLAYED}\n"
+            "unless on ($Q) max by ($Q) (last_over_time(streamgauge_sink_idempotent[$replay_window]))",
+            "replay_for",
+            "A batch was run again into a sink of which it is unknown whether it removes duplicates.",
+            "{{ $labels.query }} of {{ $labels.app }} ran a batch again after a restart. Whether its sink"
+            f" ({ask_label('query_info', 'sink')}) is idempotent is unknown: the agent can't see into user code. The"
+            f" last committed batch is {ask('last_committed_batch_id', WHOLE)}.",
+            "Rows of that batch are in the output twice if the sink writes them again.",
+            "Check whether the sink writes a batch id or merges by key. Then say so in the agent's settings, per"
+            " query: `idempotent_sink` true ends this warning, false keeps it.",
+            "streamgauge-checkpoint",
+            variant="unknown",
         ),
     ),
 )

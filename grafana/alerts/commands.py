@@ -138,17 +138,23 @@ def run_export(args: argparse.Namespace) -> int:
     except (RuleSettingsError, OSError) as error:
         return _fail(str(error))
     if args.format != "alertmanager":
-        warn_of_relative_links(export.settings)
+        warn_of_dead_links(export.settings)
     return FINE
 
 
-def warn_of_relative_links(settings: Settings) -> None:
-    """One line on stderr when a page's link to its runbook would lead nowhere."""
+def warn_of_dead_links(settings: Settings) -> None:
+    """One line on stderr for each kind of link that would lead nowhere from a page."""
     place = settings.number("runbook_url")
     if "://" not in place:
         _complain(
             f"links to runbooks are relative ({place}/…), which no page can open;"
             " --set runbook_url=https://… says where you serve docs/runbooks"
+        )
+    place = settings.number("grafana_url")
+    if "grafana_url" not in settings.values or "://" not in place:
+        _complain(
+            f"links to dashboards and traces lead to {place}, which no other host can open;"
+            " --set grafana_url=https://… says where your Grafana is"
         )
 
 
@@ -164,7 +170,12 @@ def run_check(args: argparse.Namespace) -> int:
 
 def describe(findings: Findings) -> str:
     """The findings for people."""
-    lines = [f"missing: {n}, needed by {', '.join(u)}" for n, u in findings.missing.items()]
+    series, alerts = findings.checked_series, findings.checked_rules
+    checked = (
+        f"whether the {series} series that the rules need are there, whether the {alerts} alerts"
+    )
+    lines = [f"checked: {checked} are loaded, and whether any of their rules fails"]
+    lines += [f"missing: {n}, needed by {', '.join(u)}" for n, u in findings.missing.items()]
     lines += [f"not loaded: {name}" for name in findings.not_loaded]
     lines += [f"fails: {name}: {error}" for name, error in findings.rule_errors.items()]
     lines += [f"not there now: {name}, {why}" for name, why in findings.conditional.items()]

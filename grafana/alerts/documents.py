@@ -82,13 +82,13 @@ def runbook_index() -> str:
         "not to do. Written from the table in `grafana/alerts/`; the runbooks themselves are written by",
         "hand.",
     ]
+    by_category: dict[str, dict[str, str]] = {}
     for group in GROUPS:
-        if not group.alerts:
-            continue
-        lines += ["", f"## {group.category.capitalize()}", ""]
-        for name in dict.fromkeys(alert.full_name for alert in group.alerts):
-            summary = next(a.summary for a in group.alerts if a.full_name == name)
-            lines.append(f"- [{name}]({name}.md): {summary}")
+        for alert in group.alerts:
+            by_category.setdefault(group.category, {}).setdefault(alert.full_name, alert.summary)
+    for category, summaries in by_category.items():
+        lines += ["", f"## {category.capitalize()}", ""]
+        lines += [f"- [{name}]({name}.md): {summary}" for name, summary in summaries.items()]
     return "\n".join(lines) + "\n"
 
 

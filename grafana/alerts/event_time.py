@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .annotations import TIME, ask
+from .annotations import TIME, ask, ask_still_sources
 from .rule import Alert, Group
 
 _WATERMARK = "max by ($Q) (streamgauge_watermark_timestamp_seconds)"
@@ -23,7 +23,7 @@ EVENT_TIME = Group(
             "  and on ($Q) max by ($Q) (changes(streamgauge_watermark_timestamp_seconds[$watermark_window])) == 0\n"
             "  or on ($Q)\n"
             "  (\n"
-            "    time() - query:streamgauge_started:timestamp_seconds > $watermark_window\n"
+            "    query:streamgauge_run_age:seconds > $watermark_window\n"
             "    and on ($Q) max by ($Q) (streamgauge_event_time_max_timestamp_seconds)\n"
             f"    unless on ($Q) {_WATERMARK}\n"
             "  )\n"
@@ -33,9 +33,11 @@ EVENT_TIME = Group(
             "Rows come in and the watermark does not move.",
             "The watermark of {{ $labels.query }} ({{ $labels.app }}) stands at"
             f" {ask('watermark_timestamp_seconds', TIME)} while rows come in; the"
-            f" newest event is of {ask('event_time_max_timestamp_seconds', TIME)}.",
+            f" newest event is of {ask('event_time_max_timestamp_seconds', TIME)}. Source that gave no row"
+            f" for $watermark_window: {ask_still_sources()}.",
             "Windows don't close, results are not emitted, and the state is not evicted.",
-            "Find the source or partition that gives no events: the slowest one holds the watermark.",
+            "Check the source that is named: the slowest one decides the watermark. If it is unknown, every source"
+            " gives rows: compare the event times of their partitions.",
             "streamgauge-state",
             looks_back="watermark_window",
         ),
@@ -60,21 +62,23 @@ EVENT_TIME = Group(
             "/ on ($Q) (sum by ($Q) (rate(streamgauge_input_rows_total[$rate_window])) > 0)\n"
             "> on ($Q) $$late_ratio",
             "late_for",
-            "Rows are dropped because they are later than the watermark.",
+            "Rows are dropped because their event time is before the watermark.",
             "{{ $labels.query }} of {{ $labels.app }} drops {{ $value | humanizePercentage }} of"
-            " its input as late (counted after partial aggregation: the true share is higher).",
+            " its input: their event time is before the watermark, which is at"
+            f" {ask('watermark_timestamp_seconds', TIME)}. Spark counts after partial aggregation: the true share"
+            " may be higher.",
             "These rows are missing from the results, and nothing will bring them back.",
-            "Compare the oldest event time with the watermark: lengthen the delay or mend the source.",
+            "Compare the oldest event time with the watermark: lengthen the delay or fix the source.",
             "streamgauge-state",
         ),
         Alert(
             "AllRowsLate",
             "critical",
-            f"sum by ($Q, operator) (increase({_DROPPED})) > 0\n"
+            f"round(sum by ($Q, operator) (increase({_DROPPED}))) > 0\n"
             f"and on ($Q, operator) max by ($Q, operator) (changes({_DROPPED})) >= $all_late_batches\n"
             "and on ($Q, operator) sum by ($Q, operator) (increase(streamgauge_state_rows_updated_total[$rate_window])) == 0",
             "all_late_for",
-            "Every row is dropped as late: nothing reaches the state.",
+            "Every row is dropped, since its event time is before the watermark: nothing reaches the state.",
             "{{ $labels.operator }} of {{ $labels.query }} ({{ $labels.app }}) dropped"
             " {{ $value | humanize }} rows within $rate_window and took in none; its watermark is at"
             f" {ask('watermark_timestamp_seconds', TIME)}.",

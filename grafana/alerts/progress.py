@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from .annotations import TIME, WHOLE, ask
+from .annotations import TIME, WHOLE, ask, ask_reason, checkpoint_command
 from .rule import Alert, Group
 
 _BUDGET = "query:streamgauge_silence_budget:seconds"
-_BLIND = 'unless on ($Q) max by ($Q) (streamgauge_query_state{state="blind"}) == 1'
-# Tasks that finish are work; a hung batch finishes none.
-_WORKING = f"unless on ($Q) query:streamgauge_task_age:seconds <= on ($Q) {_BUDGET}"
+_BLIND = "unless on ($Q) query:streamgauge_unseen:bool"
+# Tasks that finish are work; a hung batch finishes none. The verdict knows how long the longest batch ever
+# took, and ends that excuse for one that only retries.
+_WORKING = (
+    "unless on ($Q) (\n"
+    f"  query:streamgauge_task_age:seconds <= on ($Q) {_BUDGET}\n"
+    '  unless on ($Q) max by ($Q) (streamgauge_query_state{state="stalled"}) == 1\n'
+    ")"
+)
 _INFLIGHT = "max by ($Q) (streamgauge_inflight_batch_seconds)"
 
 PROGRESS = Group(
@@ -22,11 +28,12 @@ PROGRESS = Group(
             "A running query has gone silent beyond its budget.",
             "{{ $labels.query }} of {{ $labels.app }} has sent neither progress nor idle events for"
             " {{ $value | humanizeDuration }}; its budget is"
-            f" {ask('silence_budget_seconds', 'humanizeDuration')}. The trigger that runs now has"
+            f" {ask('silence_budget_seconds', 'humanizeDuration')}. Where it hangs: {ask_reason()}. The trigger that runs now has"
             f" taken {ask('inflight_batch_seconds', 'humanizeDuration')}; last commit at"
             f" {ask('last_commit_timestamp_seconds', TIME)}.",
-            "Nothing is committed; what arrives waits.",
-            "Take a thread dump of the driver: the stream thread's stack names what it waits for.",
+            "Nothing is committed, and the backlog grows.",
+            "The agent still reaches the driver: take a thread dump there (Spark UI, Executors); the stack of the"
+            f" query's stream thread names what it waits for. Before a restart run {checkpoint_command()}.",
             "streamgauge-query",
             keep="cause_keep",
             since="last_event_timestamp_seconds",
@@ -48,7 +55,7 @@ PROGRESS = Group(
             f"{_WORKING}\n"
             f"{_BLIND}",
             "stall_for",
-            "Data waits and the query commits nothing.",
+            "Data is available and the query commits nothing.",
             "{{ $labels.query }} of {{ $labels.app }} has data to process and has committed nothing"
             " for {{ $value | humanizeDuration }} (last commit at"
             f" {ask('last_commit_timestamp_seconds', TIME)}, batch"
@@ -71,7 +78,7 @@ PROGRESS = Group(
             "The batch of {{ $labels.query }} ({{ $labels.app }}) has run for"
             " {{ $value | humanizeDuration }} and no task of it finished lately; the longest of the"
             f" last hour took {ask('batch_duration_max_seconds', 'humanizeDuration')}.",
-            "What the batch holds back can't be seen from its events: none is sent before it ends.",
+            "The rows of this batch are not in the output, and no event comes before it ends.",
             "Open the running batch's tasks in the Spark UI: none running means the sink hangs.",
             "streamgauge-query",
             since="inflight_batch_started_timestamp_seconds",
@@ -90,7 +97,7 @@ PROGRESS = Group(
             f" {ask('source_backlog_rows')} rows and gave none for $rate_window, while batches"
             " were committed.",
             "Rows of this source don't arrive, and its retention is running.",
-            "Look at the source's start and end offsets in the last batches, and at its permissions.",
+            "Check the source's start and end offsets in the last batches, and at its permissions.",
             "streamgauge-sources",
             looks_back="rate_window",
         ),

@@ -8,6 +8,7 @@ from typing import Any
 from .annotations import annotate
 from .catalogue import GROUPS, alert_names
 from .rule import PREFIX, Alert, Group, expand, expand_text, own, used_series
+from .selector import checked_selector
 from .settings import RuleSettingsError, Settings
 from .yamltext import dump
 
@@ -18,13 +19,17 @@ KUBERNETES_FILE = "streamgauge.prometheusrule.yml"
 
 @dataclass(frozen=True)
 class Export:
-    """What to write: the rule parameters, a matcher for the agent's series, the alerts to leave out."""
+    """What to write: the rule parameters, matchers for the agent's series, the alerts to leave out.
+
+    Raises `RuleSettingsError` for matchers that Prometheus would refuse, and for alerts that don't exist.
+    """
 
     settings: Settings = field(default_factory=Settings)
     selector: str = ""
     disabled: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "selector", checked_selector(self.selector))
         unknown = self.disabled - set(alert_names())
         if unknown:
             names = ", ".join(sorted(unknown))
@@ -44,7 +49,7 @@ def rule_groups(export: Export) -> list[dict[str, Any]]:
     for group in GROUPS:
         rules = _rules(group, export)
         if rules:
-            interval = export.settings.duration("evaluation_interval")
+            interval = export.settings.duration(group.interval)
             groups.append({"name": group.name, "interval": interval, "rules": rules})
     return groups
 

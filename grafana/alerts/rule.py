@@ -22,6 +22,10 @@ PREFIX = "SparkStream"
 QUERY_LABELS = "job, app, query"
 APP_LABELS = "job, app"
 OWNER_LABELS = "team, env, tier"
+# The agent's own series carry no application; the address they are scraped from tells it.
+APP_OF_INSTANCE = (
+    "* on (job, instance) group_left (app) max by (job, instance, app) (streamgauge_build_info)"
+)
 # A job that is meant to end: that its driver goes, or starts again, says nothing.
 ENDS_BY_DESIGN = 'query:streamgauge_alerting:info{trigger=~"available_now|once"}'
 
@@ -52,7 +56,9 @@ class Alert:
     about: a query (joined with its owner, silent when it opted out), an application, or bare.
     `variant` tells apart rules of one name; it becomes a label and shares the runbook. `since` is the
     series that tells when it began; where there is none, it is when the rule first found it, less the
-    window (`looks_back`, a rule parameter) through all of which it was so already.
+    window (`looks_back`, a rule parameter) through all of which it was so already. With `remembered`
+    the series is looked for within `memory_window`: its driver may be gone. `reason` replaces the verdict's
+    reason on the page of a query.
     """
 
     name: str
@@ -69,6 +75,8 @@ class Alert:
     variant: str = ""
     since: str | None = None
     looks_back: str | None = None
+    remembered: bool = False
+    reason: str = ""
 
     @property
     def full_name(self) -> str:
@@ -83,16 +91,22 @@ class Alert:
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that are evaluated together, in order; `category` is the alerts' label."""
+    """Rules that are evaluated together, in order; `category` is the alerts' label.
+
+    `interval` names the rule parameter that says how often. Alerts and dashboards read a recorded series
+    up to five minutes after its last sample, so a group that they read is evaluated every two minutes or more often.
+    """
 
     category: str
     recordings: tuple[Recording, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    interval: str = "evaluation_interval"
+    part: str = ""
 
     @property
     def name(self) -> str:
-        """The group's name in the rule file."""
-        return f"streamgauge.{self.category}"
+        """The group's name in the rule file; groups of one category differ by their part."""
+        return f"streamgauge.{self.category}{'-' * bool(self.part)}{self.part}"
 
 
 def expand(text: str, settings: Settings, selector: str = "") -> str:

@@ -6,6 +6,7 @@ from .annotations import ask
 from .rule import Alert, Group, Recording
 
 _ROWS = "query_operator:streamgauge_state_rows:max"
+_UPDATED = "query_operator:streamgauge_state_updated:rate15m"
 _MOVING = "and on ($Q) sum by ($Q) (increase(streamgauge_batches_total[$rate_window])) > 0"
 
 STATE = Group(
@@ -15,6 +16,11 @@ STATE = Group(
             _ROWS,
             "max by ($Q, operator) (streamgauge_state_rows)",
             "rows of state of an operator, whichever driver serves it",
+        ),
+        Recording(
+            _UPDATED,
+            "sum by ($Q, operator) (rate(streamgauge_state_rows_updated_total[$rate_window]))",
+            "rows per second that are added to or changed in the state of an operator",
         ),
         Recording(
             "query_operator:streamgauge_state_commit:seconds_per_store",
@@ -31,7 +37,12 @@ STATE = Group(
             f"{_ROWS} > on ($Q) group_left () $$state_rows\n"
             f"and predict_linear({_ROWS}[$growth_window], $growth_horizon) > $growth_ratio * {_ROWS}\n"
             f"and {_ROWS} > {_ROWS} offset $growth_window\n"
-            f"unless {_ROWS} <= max_over_time({_ROWS}[$growth_history] offset $growth_window)",
+            f"unless {_ROWS} <= max_over_time({_ROWS}[$growth_history] offset $growth_window)\n"
+            # What a watermark keeps for its delay is no growth: at this pace, so many rows are due.
+            f"unless {_ROWS} <= on ($Q, operator) (\n"
+            f"  avg_over_time({_UPDATED}[$growth_window:$burn_coarse_step])\n"
+            "  * on ($Q) group_left () (max by ($Q) (streamgauge_watermark_delay_seconds) + $growth_window)\n"
+            ")",
             "growth_for",
             "A state grows and does not stop.",
             "The state of {{ $labels.operator }} of {{ $labels.query }} ({{ $labels.app }}) has"

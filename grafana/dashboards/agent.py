@@ -11,6 +11,7 @@ _WHERE = "{{app}} {{instance}}"
 _UP = 'max by (job, instance) (up{job=~"$job"})'
 _FILLED = f"{agent('agent_series')} / on (job, instance) {agent('agent_series_limit')}"
 _DROPPED = window("dropped_window")
+_SKEW = 60.0  # seconds
 
 
 def _rate(name: str, by: str = "") -> str:
@@ -29,7 +30,8 @@ def _quantile(share: float, name: str) -> str:
 
 
 def _stat(title: str, unit: str, bad: str, target: Target, **more: object) -> Panel:
-    return Panel(title, "stat", unit, bad, _NO_AGENT, (target,), width=4, height=4, **more)  # type: ignore[arg-type]
+    settings: dict[str, object] = {"width": 3} | more
+    return Panel(title, "stat", unit, bad, _NO_AGENT, (target,), height=4, **settings)  # type: ignore[arg-type]
 
 
 def _chart(title: str, unit: str, bad: str, *targets: Target, **more: object) -> Panel:
@@ -41,6 +43,20 @@ def _count(name: str, span: str) -> str:
     """All agents of the application together, those that died within the span too."""
     each = of_seen(f"sum by (job, instance) (round(increase({agent(name)}[{span}])))")
     return f"sum(\n{each}\n)"
+
+
+def _heartbeat_age() -> str:
+    """By the agent's own clock; agents before 0.2 tell only when it was, by the driver's."""
+    when = f"time() - {_level('agent_heartbeat_timestamp_seconds')}"
+    return f"max(\n{_level('agent_heartbeat_age_seconds')}\nor {when}\n)"
+
+
+def _clock_difference() -> str:
+    """Between a driver and Prometheus; what a Pushgateway keeps is an old clock."""
+    clock = agent("agent_clock_timestamp_seconds")
+    pushed = 'push_time_seconds{job=~"$job"}'
+    each = f"max by (job, instance) (abs({clock} - timestamp({clock}) unless on (job, instance) {pushed}))"
+    return f"max(\n{of_app(each)}\n)"
 
 
 def _lost(name: str) -> str:
@@ -66,6 +82,7 @@ AGENT_BOARD = Board(
                         instant=True,
                     ),
                     alerts=("AgentDown",),
+                    width=4,
                     steps=((None, RED), (1, GREEN)),
                     decimals=0,
                 ),
@@ -73,16 +90,23 @@ AGENT_BOARD = Board(
                     "Oldest heartbeat",
                     "s",
                     "Age of a worker's last sign of life. Bad is minutes: its worker is blocked.",
-                    Target(
-                        f"max(time() - {_level('agent_heartbeat_timestamp_seconds')})",
-                        "age",
-                        instant=True,
-                    ),
+                    Target(_heartbeat_age(), "age", instant=True),
                     alerts=("AgentBlind",),
+                    width=4,
                     steps=((None, GREEN), (parameter("heartbeat_seconds"), RED)),
                 ),
                 _stat(
-                    f"Events lost in {_DROPPED}",
+                    "Clock difference",
+                    "s",
+                    "Between Prometheus and the driver whose clock differs most. Bad is a minute and more:"
+                    " times on these boards are wrong by as much.",
+                    Target(_clock_difference(), "difference", instant=True),
+                    condition="the agents report their clock",
+                    width=4,
+                    steps=((None, GREEN), (_SKEW, RED)),
+                ),
+                _stat(
+                    f"Lost events {_DROPPED}",
                     "short",
                     "Dropped by the inbox or by Spark's bus, or never seen. Bad is any.",
                     Target(
@@ -96,7 +120,7 @@ AGENT_BOARD = Board(
                     decimals=0,
                 ),
                 _stat(
-                    "Own failures in an hour",
+                    "Errors in 1h",
                     "short",
                     "Failures of the agent's parts, which no query notices. Bad is a number that grows.",
                     Target(_count("agent_errors_total", "1h"), "errors", True),
@@ -105,9 +129,9 @@ AGENT_BOARD = Board(
                     decimals=0,
                 ),
                 _stat(
-                    "Series, of the limit",
+                    "Series used",
                     "percentunit",
-                    "The fullest agent. Bad is near 100 %: new label sets are refused.",
+                    "Share of the series limit, of the fullest agent. Bad is near 100 %: further label sets are dropped.",
                     Target(
                         f"max(\n{of_app(_FILLED)}\n)",
                         "used",
@@ -117,7 +141,7 @@ AGENT_BOARD = Board(
                     decimals=1,
                 ),
                 _stat(
-                    "Fallback events in an hour",
+                    "Fallback in 1h",
                     "short",
                     "Events through PySpark's slow public objects. Bad is any: an unknown Spark.",
                     Target(_count("agent_fallback_events_total", "1h"), "fallback", True),

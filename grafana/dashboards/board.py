@@ -81,14 +81,31 @@ class Panel:
         str, ...
     ] = ()  # columns that the table is sorted by, largest first unless with a minus
     links: tuple[Link, ...] = ()
+    name: str = (
+        ""  # of a bar: from its labels; Grafana leaves out the name of a single bar otherwise
+    )
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it shows values and nothing else: what is missing is a grey value there."""
+        return self.kind in {"bargauge", "stat"}
+
+    @property
+    def is_timeline(self) -> bool:
+        """Whether its colours are those of the value mappings alone."""
+        return self.kind in {"state-timeline", "status-history"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels under one heading, placed from left to right."""
+    """Panels under one heading, placed from left to right.
+
+    Grafana asks nothing for the panels of a `collapsed` row until it is opened.
+    """
 
     title: str
     panels: tuple[Panel, ...]
+    collapsed: bool = False
 
 
 @dataclass(frozen=True)

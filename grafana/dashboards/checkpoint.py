@@ -61,11 +61,12 @@ CHECKPOINT_BOARD = Board(
                     height=14,
                     columns=(
                         *("Job", "Application", "Query", "Uncommitted", "Planned", "Committed"),
-                        *("Since commit", "Findings", "Resets in a day", "State files", "Shared"),
+                        *("Since commit", "Findings", "Resets in 1d", "State files", "Shared"),
                     ),
                     sort=("Uncommitted",),
                     overrides=(
-                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 180))),
+                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 130))),
+                        Override("^(Application|Uncommitted)$", (("custom.minWidth", 95),)),
                         Override(
                             "^Uncommitted$",
                             (
@@ -78,7 +79,7 @@ CHECKPOINT_BOARD = Board(
                         Override("^Since commit$", (("unit", "s"),)),
                         Override("^State files$", (("unit", "bytes"),)),
                         Override(
-                            "^(Findings|Resets in a day)$",
+                            "^(Findings|Resets in 1d)$",
                             (
                                 ("thresholds", ((None, TEXT), (0.5, ORANGE))),
                                 ("cell", "color-text"),

@@ -13,6 +13,9 @@ DASHED = (
 )
 
 
+NO_DATA = "no data"
+
+
 def limit(pattern: str) -> Override:
     """The line that must not be crossed: red and dashed."""
     return Override(pattern, (("color", RED), *DASHED))

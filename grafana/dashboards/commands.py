@@ -17,9 +17,13 @@ FINE, COULD_NOT_LOOK = 0, 2
 _FILES = Path(__file__).with_name("files")
 _TRACEQL_LINK = re.compile(
     r'"queryType":"traceql","query":"\{resource\.service\.name=\\"(.+?)\\"'
-    r' %26%26 span\.(spark\.streaming\.query\.label=\\".+?\\")\}"'
+    r'\} \| \{span\.(spark\.streaming\.query\.label=\\".+?\\")\} with \(most_recent=true\)"'
 )
 
+_NO_RUNBOOKS = (
+    "streamgauge dashboards: links to runbooks are relative paths, which Grafana can't open;"
+    " --runbooks URL says where you serve docs/runbooks\n"
+)
 _JAEGER_TAGS = 'spark.streaming.query.label="$query"'  # of batches and starts alike
 
 
@@ -67,6 +71,8 @@ def run_export(args: argparse.Namespace) -> int:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
             sys.stdout.write(f"{place}\n")
+        if not args.runbooks:
+            sys.stderr.write(_NO_RUNBOOKS)
     except OSError as error:
         sys.stderr.write(f"streamgauge dashboards: {error}\n")
         return COULD_NOT_LOOK
@@ -118,6 +124,7 @@ def _for_jaeger(found: Any) -> Any:
     if isinstance(found, list):
         return [_for_jaeger(one) for one in found]
     if isinstance(found, str):
+        found = found.replace("&${app:queryparam}", "")  # it may be all, which a service can't be
         return _TRACEQL_LINK.sub(r'"queryType":"search","service":"\1","tags":"\2"', found)
     if not isinstance(found, dict):
         return found

@@ -7,6 +7,7 @@ from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, RED, TEXT
 from .links import EXPLORE_ROW, QUERY_LINE, QUERY_ROW, RUNBOOK_ROW, RUNBOOKS
 from .promql import (
+    ALERT_LABELS,
     ALERTS,
     ALERTS_SINCE,
     CHANGE,
@@ -17,10 +18,12 @@ from .promql import (
     QUERY,
     VANISHED,
     VERDICT,
+    VERDICT_NOW,
     WARNING,
     WATERMARK_LAG,
     best,
     firing,
+    largest,
     parameter,
     rate,
     recorded,
@@ -32,7 +35,6 @@ _NO_AGENT = "No agent is scraped: is the job in Prometheus' targets?"
 _NO_RULES = "No recorded series: load streamgauge.rules.yml into Prometheus."
 _OF_TARGET = ((None, GREEN), (1, RED))
 _WORST_ALERT = f"max by ({QUERY}) (\n  2 * {CRITICAL}\n  or {WARNING}\n)"
-_ALERT_LABELS = "alertname, severity, job, app, query"
 
 
 def _count(state: str) -> Target:
@@ -98,7 +100,7 @@ _STATS = (
         decimals=0,
     ),
     _stat(
-        "Age of output, of its target",
+        "Freshness vs. target",
         "percentunit",
         "The query that is furthest beyond what its objective allows. Bad is 100 % and more: stale.",
         _NO_RULES,
@@ -108,7 +110,7 @@ _STATS = (
         decimals=0,
     ),
     _stat(
-        "Silence, of its budget",
+        "Silence vs. budget",
         "percentunit",
         "The query that is nearest to being called stalled. Bad is 100 % and more.",
         _NO_RULES,
@@ -123,7 +125,7 @@ _STATS = (
         decimals=0,
     ),
     _stat(
-        "Restarts in a day",
+        "Restarts in 1d",
         "short",
         "Bad is more than your deployments explain.",
         _NO_RULES,
@@ -137,7 +139,7 @@ _STATS = (
         decimals=0,
     ),
     _stat(
-        "Rows a second",
+        "Rows per second",
         "short",
         "What the whole fleet reads. Bad is a fall while data waits.",
         _NO_AGENT,
@@ -156,17 +158,17 @@ _TABLE = Panel(
     " traces and the runbooks.",
     _NO_AGENT,
     (
-        Target(f"{VERDICT}\nor {ON} 10 * (\n{VANISHED}\n)", instant=True),
+        Target(VERDICT_NOW, instant=True),
         Target(_WORST_ALERT, instant=True),
         Target(best("max", "freshness_lag_seconds"), instant=True),
         Target(FRESHNESS, instant=True),
-        Target(recorded("query:streamgauge_backlog:rows"), instant=True),
+        Target(largest(recorded("query:streamgauge_backlog:rows")), instant=True),
         Target(rate("input_rows_total"), instant=True),
         Target(P95, instant=True),
         Target(CHANGE, instant=True),
         Target(WATERMARK_LAG, instant=True),
         Target(f"sum by ({QUERY}) ({series('state_memory_bytes')})", instant=True),
-        Target(f"1000 * {best('max', 'query_started_timestamp_seconds')}", instant=True),
+        Target(f"time() - {best('max', 'query_started_timestamp_seconds')}", instant=True),
     ),
     alerts=(
         *("QueryFailed", "QueryStalled", "FallingBehind", "BatchDurationRegression"),
@@ -175,9 +177,9 @@ _TABLE = Panel(
     width=24,
     height=15,
     columns=(
-        *("Job", "Application", "Query", "Verdict", "Alert", "Freshness", "Of its target"),
-        *("Backlog", "Rows/s", "p95 batch", "Against last week", "Watermark lag", "State"),
-        "Last restart",
+        *("Job", "Application", "Query", "Verdict", "Alert", "Freshness", "Of target"),
+        *("Backlog", "Rows/s", "p95 batch", "vs. last week", "Watermark lag", "State"),
+        "Since start",
     ),
     sort=("Alert", "Verdict"),
     overrides=(
@@ -191,21 +193,22 @@ _TABLE = Panel(
                 ),  # a missing query has an alert and no verdict
                 ("cell", "color-background"),
                 ("links", (QUERY_ROW, EXPLORE_ROW, RUNBOOKS)),
-                ("custom.width", 130),
+                ("custom.width", 110),
             ),
         ),
-        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 180))),
+        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 130))),
+        Override("^Application$", (("custom.minWidth", 95),)),
         Override(
             "^Alert$",
             (
                 ("mappings", {"1": ("warning", ORANGE), "2": ("critical", RED)}),
                 ("cell", "color-text"),
-                ("custom.width", 90),
+                ("custom.width", 75),
             ),
         ),
         Override("^Freshness$", (("unit", "s"),)),
         Override(
-            "^Of its target$",
+            "^Of target$",
             (
                 ("unit", "percentunit"),
                 ("decimals", 0),
@@ -224,7 +227,7 @@ _TABLE = Panel(
         Override("^Rows/s$", (("unit", "short"),)),
         Override("^p95 batch$", (("unit", "s"),)),
         Override(
-            "^Against last week$",
+            "^vs. last week$",
             (
                 ("unit", "percentunit"),
                 ("decimals", 0),
@@ -241,7 +244,7 @@ _TABLE = Panel(
             ),
         ),
         Override("^State$", (("unit", "bytes"),)),
-        Override("^Last restart$", (("unit", "dateTimeFromNow"),)),
+        Override("^Since start$", (("unit", "s"), ("decimals", 1))),
     ),
 )
 
@@ -268,8 +271,7 @@ _FIRING = Panel(
     "No alert is firing.",
     (
         Target(
-            f"time() - max by ({_ALERT_LABELS}) ({ALERTS_SINCE})\n"
-            f"and on ({_ALERT_LABELS}) {ALERTS}",
+            f"time() - max by ({ALERT_LABELS}) ({ALERTS_SINCE})\nand on ({ALERT_LABELS}) {ALERTS}",
             instant=True,
         ),
     ),
@@ -279,22 +281,22 @@ _FIRING = Panel(
     columns=("Alert", "Severity", "Job", "Application", "Query", "Holds for"),
     sort=("-Severity",),
     overrides=(
-        Override("^Alert$", (("links", (RUNBOOK_ROW,)), ("custom.minWidth", 230))),
-        Override("^Query$", (("links", (QUERY_ROW,)),)),
+        Override("^Alert$", (("links", (RUNBOOK_ROW,)), ("custom.minWidth", 250))),
+        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 100))),
         Override(
             "^Severity$",
             (
                 ("mappings", {"critical": ("critical", RED), "warning": ("warning", ORANGE)}),
                 ("cell", "color-background"),
-                ("custom.width", 100),
+                ("custom.width", 80),
             ),
         ),
-        Override("^Job$", (("custom.width", 90),)),
+        Override("^Application$", (("custom.minWidth", 95),)),
     ),
 )
 
 _OLDEST = Panel(
-    "Age of output, of its target: the ten worst",
+    "Freshness vs. target: the ten worst",
     "bargauge",
     "percentunit",
     "How old the output of a query is, as a share of what its objective allows. Bad is 100 % and more:"
@@ -306,6 +308,7 @@ _OLDEST = Panel(
     height=15,
     steps=_OF_TARGET,
     decimals=0,
+    name="${__field.labels.query}",
 )
 
 _SLOWER = Panel(
@@ -322,6 +325,7 @@ _SLOWER = Panel(
     minimum=None,
     steps=((None, GREEN), (parameter("regression_ratio") - 1, ORANGE)),
     decimals=0,
+    name="${__field.labels.query}",
 )
 
 FLEET = Board(

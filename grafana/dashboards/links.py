@@ -21,16 +21,20 @@ RUNBOOKS = Link("Runbooks", "${runbooks}/README.md")
 # Backticks: a name that is escaped for a regular expression keeps its backslashes.
 TRACE_SEARCH = (
     "{ resource.service.name =~ `${app:regex}`"
-    " && span.spark.streaming.query.label =~ `${query:regex}` }"
+    " && span.spark.streaming.query.label =~ `${query:regex}` } with (most_recent=true)"
 )
 
 
 def explore(app: str, query: str) -> str:
-    """Grafana's trace search on the batches and starts of a query."""
+    """Grafana's trace search on the batches and starts of a query.
+
+    Two filters, one after the other: Grafana decodes a link, so that an escaped `&&` would end the parameter.
+    For the same reason a link can't carry a name with `&`, `#`, `+` or `%` in it.
+    """
     return (
         '/explore?left={"datasource":"${traces}","queries":[{"refId":"A","queryType":"traceql",'
         f'"query":"{{resource.service.name=\\"{app}\\"'
-        f' %26%26 span.spark.streaming.query.label=\\"{query}\\"}}"}}],'
+        f'}} | {{span.spark.streaming.query.label=\\"{query}\\"}} with (most_recent=true)"}}],'
         '"range":{"from":"${__from}","to":"${__to}"}}'
     )
 
@@ -39,6 +43,17 @@ EXPLORE_ROW = Link(
     "Traces of its batches",
     explore("${__data.fields.Application:percentencode}", "${__data.fields.Query:percentencode}"),
 )
-EXPLORE_CHOSEN = Link(
-    "Traces of its batches", explore("${app:percentencode}", "${query:percentencode}")
+EXPLORE_LINE = Link(
+    "Traces of its batches",
+    explore("${__field.labels.app:percentencode}", "${__field.labels.query:percentencode}"),
 )
+
+
+def menu_url(uid: str, *, everything: bool) -> str:
+    """Another board with what is chosen here.
+
+    From a board of many queries to one of a single query without the query: Grafana would keep `$__all`
+    there as if it were a name.
+    """
+    query = "&${query:queryparam}" if everything else ""
+    return f"/d/{uid}?{_CHOSEN}&${{app:queryparam}}{query}"

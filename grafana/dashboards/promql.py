@@ -11,6 +11,8 @@ from .verdicts import VERDICTS
 
 QUERY = "job, app, query"
 CHOSEN = 'job=~"$job", app=~"$app", query=~"$query"'
+ALERT_LABELS = f"alertname, severity, {QUERY}"
+FAILED = 'outcome="failed"'
 OF_APP = 'job=~"$job", app=~"$app"'  # every query of the application, whichever was chosen
 _RECORDED = frozenset(rule.record for rule in recordings())
 _SETTINGS = Settings()
@@ -70,18 +72,39 @@ def increase(name: str, window: str = "$__rate_interval", more: str = "", by: st
     return f"sum by ({labels}) (round(increase({series(name, more)}[{window}])))"
 
 
+def largest(expr: str) -> str:
+    """A series by query and nothing else: without its name, so that a table's rows merge."""
+    return f"max by ({QUERY}) ({expr})"
+
+
 def failures(window: str, by: str) -> str:
-    """Ends by exception. A class that is new has no earlier value to rise from: all of it counts."""
-    ends = series("query_terminations_total", 'outcome="failed"')
+    """Ends by exception. A class that is new has no earlier value to rise from: all of it counts.
+
+    New is what was absent for a whole window: one failed scrape makes nothing new.
+    """
+    ends = series("query_terminations_total", FAILED)
     return (
-        f"sum by ({by}) (\n  {ends} unless {ends} offset {window}\n"
+        f"sum by ({by}) (\n  {ends} unless last_over_time({ends}[{window}] offset {window})\n"
         f"  or round(increase({ends}[{window}]))\n)"
     )
 
 
+def moments(counter: str, by: str) -> str:
+    """By how much a counter rose since the step before: at one step only, so that its mark is a point.
+
+    Grafana joins marks of neighbouring steps into a region.
+    """
+    before = f"last_over_time({counter}[$__rate_interval] offset $__interval)"
+    return (
+        f"sum by ({by}) (\n  {counter} - {before} > 0\n  or {counter} < {before}\n"
+        f"  or {counter} unless {before}\n) > 0"
+    )
+
+
 def firing(severity: str) -> str:
-    """The alerts of one severity that fire for what was chosen."""
-    return f'ALERTS{{severity="{severity}", {_FIRING}, {_CONCERNED}}}'
+    """The alerts of one severity that fire for what was chosen, each once whatever its variants."""
+    fires = f'ALERTS{{severity="{severity}", {_FIRING}, {_CONCERNED}}}'
+    return f"max by ({ALERT_LABELS}) ({fires})"
 
 
 def parameter(name: str) -> float:
@@ -113,6 +136,9 @@ VANISHED = (
     f"unless on ({QUERY}) {_ACTIVE}\n"
     f"unless on ({QUERY}) {_ENDS_BY_DESIGN}"
 )
+
+# What the agent says, and of a query that it can't speak of any more, what Prometheus says.
+VERDICT_NOW = f"{VERDICT}\nor on ({QUERY}) {VERDICTS[verdicts.VANISHED][0]} * (\n{VANISHED}\n)"
 
 _OURS = 'alertname=~"SparkStream.+", alertname!="SparkStreamWatchdog"'
 _CONCERNED_APP = 'job=~"$job", app=~"$app|"'

@@ -36,7 +36,7 @@ _BACKLOG = Panel(
     "short",
     "Rows that wait at the source after the last batch. Bad is above the line and rising.",
     "The source does not say how many rows wait (files and sockets don't).",
-    (Target(recorded("query:streamgauge_backlog:rows"), "waiting"),),
+    (Target(recorded("query:streamgauge_backlog:rows"), "backlog"),),
     alerts=("FallingBehind",),
     condition="the source tells how far it is: Kafka, or another that reports its latest offset",
     width=6,
@@ -104,6 +104,7 @@ _ERRORS = Panel(
     width=8,
     steps=((None, GREY), (1, RED)),
     decimals=0,
+    name="${__field.labels.error_class}",
 )
 
 _OBSERVED = Panel(
@@ -143,7 +144,8 @@ QUERY_BOARD = Board(
         Row("Batches", BATCHES),
         Row("Rows", (ROWS, _BACKLOG, _DRAIN_TIME)),
         Row("Restarts and errors", (_STARTS, _ERRORS, _OBSERVED)),
-        Row("Traces", (_TRACES,)),
+        # Closed: without a trace store, an open one would have an error on it.
+        Row("Traces", (_TRACES,), collapsed=True),
     ),
     many=False,
     since="now-1h",

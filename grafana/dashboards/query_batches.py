@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .board import Override, Panel, Target
 from .colours import BLUE, DASHED, GREEN, GREY, ORANGE, PURPLE, RED, YELLOW
-from .links import EXPLORE_CHOSEN
+from .links import EXPLORE_LINE
 from .promql import ON, QUERY, best, rate, series
 
 _NO_BATCH = "No batch with data in this time range."
@@ -12,19 +12,26 @@ _UNSTACKED = ("custom.stacking", {"mode": "none"})
 _TRIGGER_LINE = Override(
     "^trigger interval$", (_UNSTACKED, *DASHED, ("color", RED), ("custom.lineWidth", 2))
 )
-PHASE_COLOURS = tuple(
-    Override(f"^{phase}$", (("color", colour),))
-    for phase, colour in (
-        ("add_batch", BLUE),
-        ("query_planning", PURPLE),
-        ("get_batch", GREY),
-        ("(latest_offset|get_offset)", GREEN),
-        ("wal_commit", YELLOW),
-        ("(commit_offsets|commit_batch)", "#8ab8ff"),
-    )
-)
+_PHASE_COLOURS = {
+    "add_batch": BLUE,
+    "query_planning": PURPLE,
+    "get_batch": GREY,
+    "latest_offset|get_offset": GREEN,
+    "wal_commit": YELLOW,
+    "commit_offsets|commit_batch": "#8ab8ff",
+}
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
 _TRIGGER = Target(f"{best('max', 'trigger_interval_seconds')} > 0", "trigger interval")
+
+
+def phase_colours(phases: str = "|".join(_PHASE_COLOURS)) -> tuple[Override, ...]:
+    """The colours of these phases; the same on every panel."""
+    wanted = set(phases.split("|"))
+    return tuple(
+        Override(f"^({names})$", (("color", colour),))
+        for names, colour in _PHASE_COLOURS.items()
+        if wanted & set(names.split("|"))
+    )
 
 
 def _quantile(share: float) -> str:
@@ -71,7 +78,7 @@ _QUANTILES = Panel(
         Override("^p95$", (("color", BLUE),)),
         Override("^longest of the hour$", (("color", GREY),)),
     ),
-    links=(EXPLORE_CHOSEN,),
+    links=(EXPLORE_LINE,),
 )
 
 _PHASES = Panel(
@@ -92,11 +99,11 @@ _PHASES = Panel(
     height=9,
     stack=True,
     fill=60,
-    overrides=(*PHASE_COLOURS, _TRIGGER_LINE),
+    overrides=(*phase_colours(), _TRIGGER_LINE),
 )
 
 _COUNTS = Panel(
-    "Batches a minute",
+    "Batches per minute",
     "timeseries",
     "short",
     "Bad is nothing but empty batches while data waits, or replays that repeat.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, TEXT, limit
 from .links import QUERY_ROW
-from .promql import OF_APP, ON, parameter, recorded, series, window
+from .promql import OF_APP, ON, largest, parameter, recorded, series, window
 
 _MEAN = "query:streamgauge_batch_duration:mean15m"
 _AVG = "query:streamgauge_batch_duration:avg1w"
@@ -32,12 +32,12 @@ def _then(name: str) -> tuple[Target, ...]:
     )
 
 
-def _of_app(name: str) -> str:
-    return recorded(name, chosen=OF_APP)
+def _of_app(name: str, ago: str = "") -> str:
+    return largest(recorded(name, chosen=OF_APP) + (f" offset {ago}" if ago else ""))
 
 
 def _against(name: str, ago: str) -> Target:
-    return Target(f"{_of_app(name)} / {ON} {_of_app(name)} offset {ago} - 1", instant=True)
+    return Target(f"{_of_app(name)} / {ON} {_of_app(name, ago)} - 1", instant=True)
 
 
 # The cost times the rows of the same hour. A batch counts whole when it ends, so it may exceed the hour.
@@ -92,18 +92,19 @@ REGRESSIONS = Board(
                     width=24,
                     height=9,
                     columns=(
-                        *("Job", "Application", "Query", "Cost against last week"),
-                        *("Cost against yesterday", "Seconds per 1,000 rows", "Mean batch"),
-                        *("Batch against its week", "Rows/s", "Rows against last week", "Busy"),
+                        *("Job", "Application", "Query", "Cost vs. last week"),
+                        *("Cost vs. yesterday", "Cost of 1,000 rows", "Mean batch"),
+                        *("Batch vs. its week", "Rows/s", "Rows/s vs. last week", "Busy"),
                     ),
-                    sort=("Cost against last week",),
+                    sort=("Cost vs. last week",),
                     overrides=(
-                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 150))),
-                        Override("^(Cost against .*|Batch against its week)$", _CHANGE),
+                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 130))),
+                        Override("^Application$", (("custom.minWidth", 95),)),
+                        Override("^(Cost|Batch) vs. .*$", _CHANGE),
                         Override(
-                            "^Rows against last week$", (("unit", "percentunit"), ("decimals", 0))
+                            "^Rows/s vs. last week$", (("unit", "percentunit"), ("decimals", 0))
                         ),
-                        Override("^(Seconds per 1,000 rows|Mean batch)$", (("unit", "s"),)),
+                        Override("^(Cost of 1,000 rows|Mean batch)$", (("unit", "s"),)),
                         Override("^Busy$", (("unit", "percentunit"), ("decimals", 0))),
                     ),
                 ),
@@ -153,7 +154,7 @@ REGRESSIONS = Board(
                     overrides=_THEN,
                 ),
                 Panel(
-                    "Rows a second",
+                    "Rows per second",
                     "timeseries",
                     "short",
                     "Bad is below the dashed line while the query is busy or data waits.",

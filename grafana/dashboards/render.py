@@ -18,12 +18,17 @@ from grafana_foundation_sdk.models.tempo import SearchTableType
 
 from streamgauge.grafana.alerts.settings import Settings
 
-from .board import Board, Link, Override, Panel, Place, Row, Step, Target, places
+from .board import Board, Link, Override, Panel, Step, Target, places
+from .catalogue import BOARDS
+from .colours import GREY, NO_DATA
 from .commands import text_of
-from .promql import ALERTS, QUERY, best, failures, increase
+from .links import menu_url
+from .promql import ALERTS, FAILED, QUERY, best, moments, series
 from .shapes import shape, start
 
 SCHEMA = 38
+# Of the panels' options. Without it Grafana takes them for ancient, and ends every bar in percent at 100 %.
+PLUGIN_VERSION = "10.0.0"
 TAG = "streamgauge"
 DATASOURCE = common_model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TRACES = common_model.DataSourceRef(type_val="tempo", uid="${traces}")
@@ -48,10 +53,10 @@ def tree(board: Board) -> dict[str, Any]:
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
         .variables(_variables(board))
         .annotations(_annotations(board))
-        .link(_menu())
     )
-    for number, (item, place) in enumerate(places(board), start=1):
-        builder = _add(builder, number, item, place)
+    for link in _menu(board):
+        builder = builder.link(link)
+    builder = _add_all(builder, board)
     built = json.loads(json.dumps(builder.build(), cls=JSONEncoder))
     built["schemaVersion"] = SCHEMA
     _mend(built)
@@ -67,9 +72,13 @@ def _mend(built: dict[str, Any]) -> None:
             del variable[name]
         if variable["type"] == "constant":
             variable["hide"] = 2
-    for panel in built["panels"]:
+    for panel in panels_of(built):
+        if panel["type"] != "row":
+            panel["pluginVersion"] = PLUGIN_VERSION
         panel.get("options", {}).pop("footer", None)  # of older tables; newer ones don't know it
         defaults = panel.get("fieldConfig", {}).get("defaults", {})
+        if panel["type"] == "table":
+            defaults.setdefault("custom", {})["wrapHeaderText"] = True
         if "links" in defaults:  # the builder makes dashboard links of them
             defaults["links"] = [
                 {name: link[name] for name in ("title", "url", "targetBlank")}
@@ -77,19 +86,46 @@ def _mend(built: dict[str, Any]) -> None:
             ]
 
 
-def _add(builder: Any, number: int, item: Row | Panel, place: Place) -> Any:
-    grid = model.GridPos(h=place.h, w=place.w, x=place.x, y=place.y)
-    if isinstance(item, Row):
-        return builder.with_row(sdk.Row(item.title).id(number).grid_pos(grid))
-    return builder.with_panel(_panel(item).id(number).grid_pos(grid))
+def panels_of(built: dict[str, Any]) -> list[dict[str, Any]]:
+    """All rows and panels of a board's tree, those of collapsed rows too."""
+    return [one for panel in built["panels"] for one in (panel, *panel.get("panels", ()))]
+
+
+def _add_all(builder: Any, board: Board) -> Any:
+    """Rows and panels at their places; the panels of a collapsed row are inside it."""
+    row: Any = None
+    for number, (item, place) in enumerate(places(board), start=1):
+        grid = model.GridPos(h=place.h, w=place.w, x=place.x, y=place.y)
+        if isinstance(item, Panel):
+            panel = _panel(item).id(number).grid_pos(grid)
+            builder = builder.with_panel(panel) if row is None else builder
+            if row is not None:
+                row.with_panel(panel)
+            continue
+        builder = builder if row is None else builder.with_row(row)
+        row = sdk.Row(item.title).id(number).grid_pos(grid)
+        if not item.collapsed:
+            builder, row = builder.with_row(row), None
+    return builder if row is None else builder.with_row(row)
 
 
 # ---- around the panels ----------------------------------------------------------------------
 
 
-def _menu() -> Any:
-    link = sdk.DashboardLink("Streamgauge").type(model.DashboardLinkType.DASHBOARDS)
-    return link.tags([TAG]).as_dropdown(True).include_vars(True).keep_time(True)
+def _menu(board: Board) -> list[Any]:
+    """Ways to the other boards, with all that was chosen where the other board can show it."""
+    if not board.many:
+        link = sdk.DashboardLink("Streamgauge").type(model.DashboardLinkType.DASHBOARDS)
+        return [link.tags([TAG]).as_dropdown(True).include_vars(True).keep_time(True)]
+    return [
+        sdk.DashboardLink(other.title)
+        .type(model.DashboardLinkType.LINK)
+        .url(menu_url(other.uid, everything=other.many))
+        .icon("dashboard")
+        .keep_time(True)
+        for other in BOARDS
+        if other.uid != board.uid
+    ]
 
 
 def _variables(board: Board) -> list[Any]:
@@ -140,7 +176,8 @@ def _annotations(board: Board) -> list[Any]:
     # Of many queries at once, starts and replays would be a fence before the graphs.
     shown = {"Failures"} if board.many else {"Starts", "Failures", "Replays"}
     started = f"1000 * {best('max', 'query_started_timestamp_seconds')}"
-    failed = f"{failures('$__rate_interval', f'{QUERY}, error_class')} > 0"
+    failed = moments(series("query_terminations_total", FAILED), f"{QUERY}, error_class")
+    replayed = moments(series("batches_replayed_total"), QUERY)
     marks = [
         _annotation("Starts", "blue", started, "{{query}} started", "{{app}}").use_value_for_time(
             True
@@ -149,7 +186,7 @@ def _annotations(board: Board) -> list[Any]:
         _annotation(
             "Replays",
             "orange",
-            f"{increase('batches_replayed_total')} > 0",
+            replayed,
             "{{query}} replayed a batch",
             "{{app}}",
         ),
@@ -179,7 +216,8 @@ def describe(panel: Panel) -> str:
     names = ", ".join(f"SparkStream{name}" for name in panel.alerts)
     watched = f"Watched by {names}." if names else "No alert watches it."
     condition = f" Has data only when {panel.condition}." if panel.condition else ""
-    return f"{panel.bad} {watched}{condition}"
+    absent = f" “No data” means: {panel.empty}" if panel.is_value or panel.is_timeline else ""
+    return f"{panel.bad} {watched}{condition}{absent}"
 
 
 def _panel(panel: Panel) -> Any:
@@ -189,9 +227,15 @@ def _panel(panel: Panel) -> Any:
         .description(describe(panel))
         .datasource(TRACES if panel.kind == "traces" else DATASOURCE)
         .unit(panel.unit)
-        .no_value(panel.empty)
         .targets([_target(panel, number, target) for number, target in enumerate(panel.targets)])
     )
+    if panel.is_timeline:  # its legend lists the mappings, and the text for what is missing
+        fixed = sdk.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color(GREY)
+        builder = builder.no_value(NO_DATA).color_scheme(fixed)
+    elif not panel.is_value:
+        builder = builder.no_value(panel.empty)
+    if panel.name:
+        builder = builder.display_name(panel.name)
     if panel.minimum is not None:
         builder = builder.min(panel.minimum)
     if panel.maximum is not None:
@@ -200,12 +244,15 @@ def _panel(panel: Panel) -> Any:
         builder = builder.decimals(panel.decimals)
     if panel.steps:
         builder = builder.thresholds(_thresholds(panel.steps))
-    if panel.mappings:
-        builder = builder.mappings(_mappings(panel.mappings))
+    if panel.mappings or panel.is_value:
+        builder = builder.mappings(_mappings(panel.mappings, absent=panel.is_value))
     if panel.links:
         builder = builder.data_links([_link(link) for link in panel.links])
     builder = shape(builder, panel)
-    if panel.kind == "table":  # Grafana would write the panel's text into every empty cell
+    if panel.kind in {
+        "table",
+        "traces",
+    }:  # Grafana would write the panel's text into every empty cell
         blank = model.DynamicConfigValue(id_val="noValue", value="")
         builder = builder.override_by_regexp(".*", [blank])
     for override in panel.overrides:
@@ -241,12 +288,26 @@ def _thresholds(steps: tuple[Step, ...]) -> Any:
     )
 
 
-def _mappings(texts: dict[str, tuple[str, str]]) -> list[Any]:
+def _mappings(texts: dict[str, tuple[str, str]], *, absent: bool = False) -> list[Any]:
+    """Words for values; with `absent`, grey for none at all, which else has the colour of the best."""
     options = {
         value: model.ValueMappingResult(text=text, color=colour, index=index)
         for index, (value, (text, colour)) in enumerate(texts.items())
     }
-    return [model.ValueMap(options=options)]
+    found: list[Any] = [model.ValueMap(options=options)] if options else []
+    if absent:
+        nothing = model.ValueMappingResult(text=NO_DATA, color=GREY, index=len(options))
+        match = model.SpecialValueMatch.NULL_AND_NAN
+        special = model.DashboardSpecialValueMapOptions(match=match, result=nothing)
+        found.append(model.SpecialValueMap(options=special))
+    return found
+
+
+_CELLS = {
+    "color-background": {"type": "color-background", "mode": "basic"},
+    "color-text": {"type": "color-text"},
+    "wrapped": {"type": "auto", "wrapText": True},
+}
 
 
 def _link(link: Link) -> Any:
@@ -271,6 +332,5 @@ def _property(name: str, value: Any) -> Any:
     elif name == "color":
         value = {"mode": "fixed", "fixedColor": value}
     elif name == "cell":
-        mode = {"mode": "basic"} if value == "color-background" else {}
-        name, value = "custom.cellOptions", {"type": value, **mode}
+        name, value = "custom.cellOptions", _CELLS[value]
     return model.DynamicConfigValue(id_val=name, value=value)

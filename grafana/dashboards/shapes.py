@@ -21,6 +21,10 @@ from grafana_foundation_sdk.models import heatmap as heatmap_model
 from .board import Panel
 
 _ROOM_ABOVE_LINE = 1.1  # a line that must not be crossed is in sight, however far below it all is
+# The least that an axis from 0 reaches up to: Grafana draws zeros alone on an axis up to 100.
+_LEAST = {"percentunit": 0.01, "s": 0.001}
+_TEXT_PIXELS = 14  # of bars: Grafana makes the text of a few bars huge
+_NARROWEST = 70  # pixels of a column; Grafana's own 150 push half of a wide table out of sight
 
 
 def start(panel: Panel) -> Any:
@@ -74,6 +78,8 @@ def _timeseries(builder: Any, panel: Panel) -> Any:
         builder = builder.thresholds_style(style.mode(common_model.GraphThresholdsStyleMode.DASHED))
         highest = max(value for value, _ in panel.steps if value is not None)
         builder = builder.axis_soft_max(round(_ROOM_ABOVE_LINE * highest, 6))
+    elif panel.minimum == 0 and panel.maximum is None:
+        builder = builder.axis_soft_max(_LEAST.get(panel.unit, 1))
     return builder
 
 
@@ -97,6 +103,7 @@ def _bargauge(builder: Any, _: Panel) -> Any:
         builder.reduce_options(_reduce())
         .orientation(common_model.VizOrientation.HORIZONTAL)
         .display_mode(common_model.BarGaugeDisplayMode.BASIC)
+        .text(common.VizTextDisplayOptions().title_size(_TEXT_PIXELS).value_size(_TEXT_PIXELS))
         .show_unfilled(True)
     )
 
@@ -127,6 +134,7 @@ def _heatmap(builder: Any, panel: Panel) -> Any:
             .steps(64)
         )
         .exemplars_color("#ff9830")
+        .cell_values(heatmap.CellValues().unit("short").decimals(0))  # batches, not seconds
         .y_axis(
             heatmap.YAxisConfig().unit(panel.unit).axis_placement(common_model.AxisPlacement.LEFT)
         )
@@ -142,6 +150,7 @@ def _table(builder: Any, panel: Panel) -> Any:
     builder = (
         builder.show_header(True)
         .cell_height(common_model.TableCellHeight.SM)
+        .min_width(_NARROWEST)
         .with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(
             model.DataTransformerConfig(
@@ -168,7 +177,7 @@ def _traces(builder: Any, _: Panel) -> Any:
 
 def _fields(panel: Panel) -> list[str]:
     """Names of a table's fields as Grafana makes them: the labels, then one value a target."""
-    expr = panel.targets[0].expr
+    exprs = " ".join(target.expr for target in panel.targets)
     labels = panel.columns[: len(panel.columns) - len(panel.targets)]
     known = {
         "Job": "job", "Application": "app", "Query": "query", "Alert": "alertname",
@@ -176,11 +185,12 @@ def _fields(panel: Panel) -> list[str]:
         "Spark": "spark_version", "Trigger": "trigger", "Sink": "sink", "Mode": "output_mode",
         "State store": "state_provider", "Code": "code_version", "Team": "team", "Env": "env",
         "Tier": "tier", "Run": "run_id", "Checkpoint": "checkpoint", "Rule": "rule",
-        "Phase": "phase",
+        "Phase": "phase", "State": "state", "Reason": "reason", "Error class": "error_class",
+        "Cause": "cause_class", "Message": "message",
     }  # fmt: skip
     for label in labels:
-        if known[label] not in expr:
-            raise KeyError(f"{panel.title}: no label {known[label]} in {expr}")
+        if known[label] not in exprs:
+            raise KeyError(f"{panel.title}: no label {known[label]} in {exprs}")
     values = (
         ["Value"]
         if len(panel.targets) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
 from .links import QUERY_ROW
-from .promql import ALERTS_OF_APP, OF_APP, best, parameter, recorded
+from .promql import ALERTS_OF_APP, CHOSEN, OF_APP, best, largest, parameter, recorded
 
 _OBJECTIVE = parameter("freshness_objective")
 _BUDGET = f"{1 - _OBJECTIVE:g}"
@@ -20,11 +20,11 @@ def _ratio(name: str) -> str:
 
 
 def _share(name: str) -> Target:
-    return Target(recorded(_ratio(name), chosen=OF_APP), instant=True)
+    return Target(largest(recorded(_ratio(name), chosen=OF_APP)), instant=True)
 
 
 def _left(chosen: str) -> str:
-    return f"1 - {recorded(_ratio('3d'), chosen=chosen)} / {_BUDGET}"
+    return f"1 - {largest(recorded(_ratio('3d'), chosen=chosen))} / {_BUDGET}"
 
 
 _BURNS = (("1h", BLUE), ("6h", PURPLE), ("1d", GREEN), ("3d", GREY))
@@ -46,13 +46,17 @@ SLO_BOARD = Board(
                     _NO_RULES,
                     (
                         Target(_left(OF_APP), instant=True),
-                        Target(recorded(_STALE, chosen=OF_APP), instant=True),
+                        Target(largest(recorded(_STALE, chosen=OF_APP)), instant=True),
                         _share("1h"),
                         _share("6h"),
                         _share("1d"),
                         _share("3d"),
                         Target(
-                            recorded("query:streamgauge_freshness_target:seconds", chosen=OF_APP),
+                            largest(
+                                recorded(
+                                    "query:streamgauge_freshness_target:seconds", chosen=OF_APP
+                                )
+                            ),
                             instant=True,
                         ),
                     ),
@@ -66,7 +70,8 @@ SLO_BOARD = Board(
                     sort=("-Budget left",),
                     decimals=1,
                     overrides=(
-                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 150))),
+                        Override("^Query$", (("links", (QUERY_ROW,)), ("custom.minWidth", 110))),
+                        Override("^Application$", (("custom.minWidth", 95),)),
                         Override(
                             "^Budget left$",
                             (
@@ -88,7 +93,7 @@ SLO_BOARD = Board(
                     "Minutes that alerts fired, in a week",
                     "bargauge",
                     "m",
-                    "Bad is what is on top: mend that first.",
+                    "Bad is what is on top: fix that first.",
                     "No alert fired in a week.",
                     (
                         Target(
@@ -102,6 +107,7 @@ SLO_BOARD = Board(
                     height=9,
                     decimals=0,
                     steps=((None, ORANGE),),
+                    name="${__field.labels.alertname}",
                 ),
             ),
         ),
@@ -112,9 +118,9 @@ SLO_BOARD = Board(
                     "Budget left",
                     "stat",
                     "percentunit",
-                    "Of three days' budget. Bad is 0 % and less.",
+                    "Of three days' budget. Bad is 0 % and less. Of several queries, the least.",
                     _NO_RULES,
-                    (Target(_left('job=~"$job", app=~"$app", query=~"$query"'), "left", True),),
+                    (Target(f"bottomk(1, {_left(CHOSEN)})", "{{query}}", instant=True),),
                     alerts=("FreshnessBudgetBurn",),
                     width=4,
                     height=8,

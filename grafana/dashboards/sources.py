@@ -6,13 +6,14 @@ from .board import Board, Override, Panel, Row, Target
 from .colours import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, limit
 from .promql import ON, QUERY, best, increase, parameter, rate, recorded, series, window
 from .query import ROWS
-from .query_batches import PHASE_COLOURS
+from .query_batches import phase_colours
 
 _TELLS = "the source tells how far it is: Kafka, or another that reports its latest offset"
 _SILENT = "The source does not say how many rows wait (files and sockets don't)."
 _PROBED = "the probe looks at the source itself"
 _BATCHES = f"sum by ({QUERY}) (rate({series('batches_total')}[$__rate_interval]))"
 _READING = "latest_offset|get_offset|get_batch|wal_commit"
+_WRITING = "add_batch|commit_batch|commit_offsets"
 
 
 def _phases(phases: str) -> str:
@@ -164,7 +165,7 @@ SOURCES = Board(
                     "Backlog: growth",
                     "timeseries",
                     "short",
-                    f"Rows a second by which the backlog grows, over {window('trend_window')}. Bad is above 0"
+                    f"Rows per second by which the backlog grows, over {window('trend_window')}. Bad is above 0"
                     " for long; below 0 it is catching up.",
                     _SILENT,
                     (
@@ -179,6 +180,7 @@ SOURCES = Board(
                     width=8,
                     minimum=None,
                     steps=((None, GREEN), (0, ORANGE)),
+                    line=True,
                 ),
                 Panel(
                     "Cut short by its limit",
@@ -204,10 +206,10 @@ SOURCES = Board(
                     alerts=("BatchOverrun",),
                     stack=True,
                     fill=60,
-                    overrides=PHASE_COLOURS,
+                    overrides=phase_colours(_READING),
                 ),
                 Panel(
-                    "Data waits",
+                    "Data available",
                     "state-timeline",
                     "short",
                     "Whether the source has rows that were not read at the last look. Bad is yes while"
@@ -215,7 +217,7 @@ SOURCES = Board(
                     "The query was not looked at in this time range.",
                     (Target(best("max", "query_data_available"), "{{query}}"),),
                     alerts=("CommitsStalled",),
-                    mappings={"0": ("nothing waits", GREY), "1": ("data waits", BLUE)},
+                    mappings={"0": ("no", GREY), "1": ("yes", BLUE)},
                 ),
             ),
         ),
@@ -251,12 +253,12 @@ SOURCES = Board(
                     "s",
                     "Computing the rows and writing them, then committing. Bad is growth with the same rows.",
                     "No batch in this time range.",
-                    (Target(_phases("add_batch|commit_batch|commit_offsets"), "{{phase}}"),),
+                    (Target(_phases(_WRITING), "{{phase}}"),),
                     alerts=("BatchOverrun", "ProcessingCostRegression"),
                     width=8,
                     stack=True,
                     fill=60,
-                    overrides=PHASE_COLOURS,
+                    overrides=phase_colours(_WRITING),
                 ),
                 Panel(
                     "Since the last commit",
@@ -282,7 +284,13 @@ SOURCES = Board(
                     "Whether the sink writes the rows of a replayed batch twice. Bad is twice, together"
                     " with replays.",
                     "It can't be known from outside (foreach, foreachBatch).",
-                    (Target(best("max", "sink_idempotent"), "sink", instant=True),),
+                    (
+                        Target(
+                            f"bottomk(1, {best('max', 'sink_idempotent')})",
+                            "{{query}}",
+                            instant=True,
+                        ),
+                    ),
                     alerts=("DuplicateRisk",),
                     condition="the sink is one whose manners are known: files, Delta, Kafka, memory, console",
                     width=8,

@@ -12,7 +12,7 @@ _NO_ROCKSDB = "The state store is not RocksDB."
 _ROCKSDB = "the state store is RocksDB"
 _NO_WATERMARK = "The query has no watermark."
 _WATERMARK = "the query has a watermark"
-_IN_A_DAY = Override("in a day$", (("color", PURPLE), *DASHED))
+_IN_A_DAY = Override(".* in a day$", (("color", PURPLE), *DASHED))
 _GROWTH = window("growth_window")
 _HORIZON = f"{parameter('growth_horizon'):g}"
 _MEMORY = series("state_memory_bytes")
@@ -36,7 +36,7 @@ def _event_time(title: str, unit: str, bad: str, *targets: Target, **more: objec
 def _coloured(**colours: str) -> tuple[Override, ...]:
     """A colour for the lines whose name ends so: Grafana's palette would give red to the fifth."""
     return tuple(
-        Override(f"(^| ){words.replace('_', ' ')}$", (("color", colour),))
+        Override(f".* {words.replace('_', ' ')}$", (("color", colour),))
         for words, colour in colours.items()
     )
 

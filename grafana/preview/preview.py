@@ -3,8 +3,8 @@
     python grafana/preview/preview.py URL BEGIN END FOLDER [VARIABLE=VALUE …]
 
 writes a page for each dashboard. It fills in Grafana's variables, asks what each panel asks, and draws the
-panels at their places with uPlot, which Grafana draws with too. It shows what the queries return and how it
-is laid out, and claims no more. Traces are drawn from a file of spans, if one is given. A development tool:
+panels at their places with uPlot, which Grafana draws with too. Texts, colours, names and columns are made by
+Grafana's own library, from npm; where things stand and how they are drawn is ours. Traces are drawn from a file of spans, if one is given. A development tool:
 it is no part of the wheel.
 """
 
@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 BOARDS = HERE.parent / "dashboards" / "files" / "dashboards"
-UPLOT = HERE / "node_modules" / "uplot" / "dist"
+PACKAGES = HERE / "node_modules"
 POINTS = 120
 MINUTE = 60
 _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)(?::\w+)?\}")
@@ -127,6 +129,7 @@ class Preview:
 
     def page(self, board: dict[str, Any], variables: dict[str, str]) -> str:
         """The whole page of a board: it needs no other file and no server."""
+        board["panels"] = panels_of(board)  # what is closed is drawn as if it were open
         for panel in board["panels"]:
             _scale_limits(panel, self.time_scale)
         panels = [panel for panel in board["panels"] if _asks_prometheus(panel)]
@@ -183,6 +186,11 @@ def _attribute(found: dict[str, Any], key: str) -> str:
     return str(value)
 
 
+def panels_of(board: dict[str, Any]) -> list[dict[str, Any]]:
+    """All rows and panels, those of collapsed rows too."""
+    return [one for panel in board["panels"] for one in (panel, *panel.get("panels", ()))]
+
+
 def _asks_prometheus(panel: dict[str, Any]) -> bool:
     """Rows ask nothing, and what asks a trace store is drawn from a file of spans."""
     return bool(panel["type"] != "row" and panel["datasource"]["type"] == "prometheus")
@@ -204,12 +212,24 @@ def _scale_limits(panel: dict[str, Any], by: float) -> None:
                     place[name] *= by
 
 
+@cache
+def bundle(script: Path, *options: str) -> str:
+    """A script and all that it imports, as one text."""
+    program = PACKAGES / ".bin" / "esbuild"
+    if not program.exists():
+        raise PreviewError(
+            "Grafana's library is not here; `npm ci --ignore-scripts` in grafana/preview brings it"
+        )
+    command = [str(program), str(script), "--bundle", "--log-level=error", *options]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=HERE)
+    if done.returncode:
+        raise PreviewError(done.stderr)
+    return done.stdout
+
+
 def _html(data: dict[str, Any]) -> str:
-    if not UPLOT.exists():
-        raise PreviewError("uPlot is not here; `npm ci` in grafana/preview brings it")
-    styles = [(UPLOT / "uPlot.min.css").read_text(), (HERE / "page.css").read_text()]
-    scripts = [(UPLOT / "uPlot.iife.min.js").read_text()]
-    scripts += [(HERE / name).read_text() for name in ("format.js", "page.js")]
+    script = bundle(HERE / "page.js", "--format=iife", "--minify").replace("</", "<\\/")
+    styles = [(PACKAGES / "uplot/dist/uPlot.min.css").read_text(), (HERE / "page.css").read_text()]
     held = json.dumps(data).replace("</", "<\\/")
     return "\n".join(
         [
@@ -217,7 +237,7 @@ def _html(data: dict[str, Any]) -> str:
             *(f"<style>{style}</style>" for style in styles),
             "</head><body>",
             f"<script>const DATA = {held};</script>",
-            *(f"<script>{script}</script>" for script in scripts),
+            f"<script>{script}</script>",
             "</body></html>",
         ]
     )

@@ -22,8 +22,9 @@ class BatchJobs:
     def __init__(self, batch_id: int | None, began: float) -> None:
         self.batch_id = batch_id
         self._began = began  # when its trigger did, or a little earlier
-        self._ended: dict[int, tuple[int, int]] = {}  # job → tasks completed, failed
-        self._open: dict[int, tuple[int, int, int]] = {}  # job → running, completed, failed
+        self._open: dict[int, tuple[int, int, int]] = {}  # job → tasks running, completed, failed
+        self._ended: set[int] = set()  # jobs in the sums below, of those that Spark still lists
+        self._completed = self._failed = self._jobs = self._failed_jobs = 0
 
     def poll(self, run_id: str) -> None:
         """Ask Spark, which puts the run into the job's group and the batch into its description.
@@ -35,6 +36,7 @@ class BatchJobs:
         ids = read_numbers(spark.statusTracker().getJobIdsForGroup(run_id))
         store = spark.statusStore()
         self._open.clear()
+        self._ended.intersection_update(ids)
         for number in sorted(ids, reverse=True)[:_RECENT_JOBS]:
             if number in self._ended:
                 continue
@@ -42,10 +44,15 @@ class BatchJobs:
             if not self._owns(job):
                 break
             counts = job.numActiveTasks(), job.numCompletedTasks(), job.numFailedTasks()
-            if str(job.status().toString()) == "RUNNING":
+            status = str(job.status().toString())
+            if status == "RUNNING":
                 self._open[number] = counts
             else:
-                self._ended[number] = counts[1:]
+                self._ended.add(number)
+                self._jobs += 1
+                self._failed_jobs += status == "FAILED"
+                self._completed += counts[1]
+                self._failed += counts[2]
 
     def _owns(self, job: Any) -> bool:
         description = job.description()
@@ -57,6 +64,13 @@ class BatchJobs:
 
     def tasks(self) -> Tasks:
         """The sums."""
-        parts = [*self._open.values(), *((0, *ended) for ended in self._ended.values())]
-        running, completed, failed = (sum(part[i] for part in parts) for i in range(3))
-        return Tasks(running=running, completed=completed, failed=failed)
+        running, completed, failed = (
+            sum(part[i] for part in self._open.values()) for i in range(3)
+        )
+        return Tasks(
+            running=running,
+            completed=completed + self._completed,
+            failed=failed + self._failed,
+            jobs=len(self._open) + self._jobs,
+            failed_jobs=self._failed_jobs,
+        )

@@ -1,4 +1,4 @@
-"""The only place where Spark's events enter Python: one Py4J call per event, and no work.
+"""Where Spark's events enter Python if the queue in the JVM can't be had: one call per event, and no work.
 
 PySpark's own wrapper turns each event into Python objects with hundreds of Py4J calls before user code
 runs, on the one thread that serves every listener of the application. A class
@@ -14,7 +14,11 @@ import json
 import time
 from typing import Any
 
+from streamgauge.listener.host import Host
 from streamgauge.listener.inbox import Inbox, Item
+from streamgauge.steady import steady_time
+
+from .method_handles import MethodHandles
 
 
 class Bridge:
@@ -42,9 +46,9 @@ class Bridge:
     def _take(self, kind: str, jevent: Any) -> None:
         began = time.perf_counter()
         try:
-            text, fallback = _read(kind, jevent)
+            text = _read(kind, jevent)
             spent = time.perf_counter() - began
-            self._inbox.put(Item(kind, text, time.time(), spent, fallback))
+            self._inbox.put(Item(kind, text, steady_time(), spent, fallback=True))
         except Exception as error:  # noqa: BLE001 - nothing may reach Spark
             self._inbox.put_failure(error)
 
@@ -54,15 +58,15 @@ class Bridge:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
-def _read(kind: str, jevent: Any) -> tuple[str, bool]:
-    """The JSON of an event, and whether PySpark's public objects had to be asked for it."""
+def _read(kind: str, jevent: Any) -> str:
+    """The JSON of an event, from PySpark's public objects if it has none."""
     try:
-        return jevent.json(), False
+        return str(jevent.json())
     except Exception:  # noqa: BLE001 - an unknown Spark: the public objects still work
         from pyspark.sql.streaming import listener  # noqa: PLC0415 - only where it is needed
 
         name = f"Query{kind.capitalize()}Event"
-        return text_of(kind, getattr(listener, name).fromJObject(jevent)), True
+        return text_of(kind, getattr(listener, name).fromJObject(jevent))
 
 
 def text_of(kind: str, event: Any) -> str:
@@ -80,9 +84,14 @@ def text_of(kind: str, event: Any) -> str:
     return json.dumps(fields)
 
 
-def wrap(bridge: Bridge) -> Any:
-    """A Java listener that calls this bridge; raise when this Spark has no such thing."""
-    jvm = _jvm()
+def wrap_callback(host: Host) -> Any:
+    """A Java listener that calls Python; raise when this Spark has no such thing."""
+    return wrap_bridge(Bridge(host.inbox))
+
+
+def wrap_bridge(bridge: Any) -> Any:
+    """A Java listener around an object that has the four methods, in Python or in the JVM."""
+    jvm = find_gateway().jvm
     return jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(bridge)
 
 
@@ -91,17 +100,13 @@ def wrap_nothing() -> Any:
 
     Spark's `addListener` insists on some object; the kill switch gives it this one.
     """
-    jvm = _jvm()
-    interface = jvm.java.lang.Class.forName(
-        "org.apache.spark.sql.streaming.PythonStreamingQueryListener",
-        True,
-        jvm.java.lang.Thread.currentThread().getContextClassLoader(),
-    )
-    nothing = jvm.java.beans.EventHandler.create(interface, jvm.java.lang.Object(), "hashCode")
-    return jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(nothing)
+    handles = MethodHandles(find_gateway())
+    interface = handles.load("org.apache.spark.sql.streaming.PythonStreamingQueryListener")
+    return wrap_bridge(handles.implement(interface, handles.nothing("Object")))
 
 
-def _jvm() -> Any:
+def find_gateway() -> Any:
+    """The way to PySpark's JVM; None before there is one."""
     from pyspark import SparkContext  # noqa: PLC0415 - pyspark is an extra
 
-    return SparkContext._jvm  # noqa: SLF001 - there is no public way to the JVM
+    return SparkContext._gateway  # noqa: SLF001 - there is no public way to the JVM

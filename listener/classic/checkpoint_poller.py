@@ -18,6 +18,9 @@ from streamgauge.listener.inbox import OBSERVATION, Inbox, Item
 from streamgauge.listener.poller import Pace, PollLoop
 from streamgauge.model.observations import CheckpointNames, SourceBacklog
 from streamgauge.model.query import Query
+from streamgauge.steady import steady_time
+
+from .jvm import explain
 
 _LONGEST_PAUSE_SECONDS = 900.0
 _INTERVALS_KEPT = 3  # for so long a backlog is shown without a new observation
@@ -91,12 +94,12 @@ class CheckpointPoller:
                     return succeeded
                 except Exception as error:  # noqa: BLE001 - a store that fails is counted, and asked again
                     succeeded = False
-                    self._report_error(error)
+                    self._report_error(explain(error))
         return succeeded
 
     def _put(self, observed: CheckpointNames | SourceBacklog | None) -> None:
         if observed is not None:
-            self._inbox.put(Item(OBSERVATION, observed, time.time()))
+            self._inbox.put(Item(OBSERVATION, observed, steady_time()))
 
     def _read_names(self, query: Query) -> CheckpointNames | None:
         """The names each time; the size each tenth time, and kept in between."""
@@ -115,7 +118,7 @@ class CheckpointPoller:
         backlog = self._files.read_backlog(query)
         if not backlog and not any(lag.waiting for lag in query.lags.values()):
             return None
-        until = time.time() + _INTERVALS_KEPT * self._interval_seconds
+        until = steady_time() + _INTERVALS_KEPT * self._interval_seconds
         return SourceBacklog(
             query_id=query.query_id, run_id=query.run_id, until=until, waiting=backlog
         )

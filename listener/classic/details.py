@@ -19,11 +19,12 @@ _TRIGGERS = {
     "ContinuousTrigger": "continuous",
     "RealTimeTrigger": "real_time",
 }
+_MOST_PLAN_NODES = 1000  # on the way to its watermarks
 _PROVIDERS = {"RocksDBStateStoreProvider": "rocksdb", "HDFSBackedStateStoreProvider": "hdfs"}
 
 
 def read_details(execution: Any, query_id: str, run_id: str) -> RunDetails:
-    """Read them; raises `ApplicationStopped` only. The watchdog's thread."""
+    """Read them; raises `ApplicationStopped` and `DriverUnreachable` only. The watchdog's thread."""
     application = describe_application(require_context())
     trigger, trigger_seconds = _trigger(attempt(lambda: execution.trigger().toString()))
     conf = attempt(lambda: execution.sparkSessionForStream().sessionState().conf())
@@ -45,6 +46,7 @@ def read_details(execution: Any, query_id: str, run_id: str) -> RunDetails:
         output_mode=attempt(lambda: str(execution.outputMode().toString())),
         sink=sink_kind(sink) if sink else None,
         state_provider=_provider(provider),
+        watermark_delay=attempt(lambda: _watermark_delay(execution)),
     )
 
 
@@ -54,6 +56,24 @@ def _trigger(text: str | None) -> tuple[str, float | None]:
     kind = _TRIGGERS.get(found[1], "unknown") if found else "unknown"
     periodic = kind in {"processing_time", "real_time"} and found is not None and found[2]
     return kind, float(found[2]) / 1000.0 if periodic and found else None
+
+
+def _watermark_delay(execution: Any) -> float | None:
+    """Largest delay of the plan as it was analyzed at the start; nothing is planned for this."""
+    catalyst = require_context()._jvm.org.apache.spark.sql.catalyst  # noqa: SLF001
+    wanted = catalyst.trees.TreePattern.EVENT_TIME_WATERMARK()
+    pending, delays = [execution.analyzedPlan()], []
+    for _ in range(_MOST_PLAN_NODES):
+        if not pending:
+            break
+        node = pending.pop()
+        if not node.containsPattern(wanted):
+            continue
+        if node.nodeName() == "EventTimeWatermark":
+            delays.append(catalyst.plans.logical.EventTimeWatermark.getDelayMs(node.delay()))
+        children = node.children()
+        pending += [children.apply(number) for number in range(children.size())]
+    return max(delays) / 1000.0 if delays and not pending else None
 
 
 def _provider(class_name: str | None) -> str | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from streamgauge.listener.driver import ApplicationInfo
 from streamgauge.listener.phases import phase_of
 from streamgauge.masking import clean, mask
 from streamgauge.model import decoder
+from streamgauge.model.causes import condense
 from streamgauge.model.observations import (
     ApplicationStatus,
     Gone,
@@ -23,15 +24,17 @@ from streamgauge.model.observations import (
     Tasks,
 )
 from streamgauge.model.query import Query
+from streamgauge.steady import no_offset, steady_time
 
 from .application import active_context, describe_application
 from .batch_jobs import BatchJobs
 from .checkpoint_files import ClassicCheckpointFiles
 from .details import read_details
 from .executions import Executions
-from .jvm import attempt, listener_bus, require_context
+from .jvm import attempt, listener_bus, reach, require_context
 
 _TASKS_AFTER_SECONDS = 2.0  # a shorter trigger is over before anybody could ask for its tasks
+_MOST_CAUSES = 10
 _MISSED_POLLS = 3  # so many polls in a row without the run: it is over
 
 
@@ -39,21 +42,26 @@ class ClassicDriver:
     """Reads one application; implements `Driver`, whose docstring has the threading contract.
 
     `listeners` gives our Java listeners, to see whether one is still on the bus; `everywhere` our own bus
-    for all sessions, None where there is none.
+    for all sessions, None where there is none; `drain` waits for what they have heard.
     """
 
     stop_cause = GoneCause.APPLICATION_STOPPED
+    may_hang = True
 
     def __init__(
         self,
         *,
         listeners: Callable[[], Sequence[Any]],
         everywhere: Callable[[], Any] = lambda: None,
-        clock: Callable[[], float] = time.time,
+        drain: Callable[[float], bool] = lambda _: True,
+        clock: Callable[[], float] = steady_time,
+        wall_offset: Callable[[], float] = no_offset,
     ) -> None:
         self._listeners = listeners
         self._everywhere = everywhere
+        self._drain = drain
         self._clock = clock
+        self._wall_offset = wall_offset
         self._executions = Executions()
         self._missed_polls: dict[str, int] = {}  # by run id
         self._jobs: dict[str, BatchJobs] = {}  # run id → jobs of its running batch
@@ -74,8 +82,9 @@ class ClassicDriver:
         return False
 
     def poll_application(self) -> ApplicationStatus:
-        """The application as a whole; raises `ApplicationStopped` if there is none."""
+        """The application as a whole; raises `ApplicationStopped` and `DriverUnreachable`."""
         context = require_context()
+        reach(lambda: context._jsc.sc().isStopped())  # noqa: SLF001 - all else here is glad with no answer
         application = describe_application(context)
         return ApplicationStatus(
             at=self._clock(),
@@ -86,8 +95,10 @@ class ClassicDriver:
         )
 
     def drain(self, seconds: float) -> None:
-        """Wait, for so long at most, until Spark's bus is empty."""
+        """Wait, for so long at most, until Spark's bus is empty and our listeners' events are here."""
+        until = time.monotonic() + seconds
         attempt(lambda: listener_bus().waitUntilEmpty(int(seconds * 1000)))
+        self._drain(max(0.0, until - time.monotonic()))
 
     def skip_farewells(self) -> None:
         """Nothing to do: a classic driver waits for no server at exit."""
@@ -103,11 +114,15 @@ class ClassicDriver:
 
     def details(self, query_id: str, run_id: str) -> RunDetails | None:
         """How a run is configured; None when it is not there."""
-        execution = self._executions.find(query_id, run_id)
+        execution = reach(lambda: self._executions.find(query_id, run_id))
         return None if execution is None else read_details(execution, query_id, run_id)
 
     def poll_query(self, query: Query) -> QueryStatus | Gone | None:
         """One live query now; None when nothing is known yet."""
+        observed: QueryStatus | Gone | None = reach(lambda: self._poll(query))
+        return observed
+
+    def _poll(self, query: Query) -> QueryStatus | Gone | None:
         execution = self._executions.find(query.query_id, query.run_id)
         if execution is None or not execution.isActive():
             return self._miss(query, execution)
@@ -117,7 +132,8 @@ class ClassicDriver:
         batch_id, started_at = _batch_of(execution)
         since = query.active_since
         long = active and since is not None and self._clock() - since > _TASKS_AFTER_SECONDS
-        began = started_at or (since or 0.0) - query.watch_seconds
+        offset = self._wall_offset()
+        began = started_at or (since or 0.0) + offset - query.watch_seconds
         return QueryStatus(
             query_id=query.query_id,
             run_id=query.run_id,
@@ -127,6 +143,7 @@ class ClassicDriver:
             phase=phase_of(str(status.get("message", ""))),
             batch_id=batch_id,
             trigger_started_at=started_at if active else None,
+            clock_offset=offset,
             tasks=attempt(lambda: self._tasks(query.run_id, batch_id, began)) if long else None,
             listening=attempt(lambda: self._listening(execution)),
         )
@@ -192,7 +209,7 @@ def _batch_of(execution: Any) -> tuple[int | None, float | None]:
         running = execution.getLatestExecutionContext()
         began = running.currentTriggerStartTimestamp()
         number = running.batchId()
-    except Exception:  # noqa: BLE001 - Spark 3.5, or no batch yet
+    except Exception:  # noqa: BLE001 - Spark 3.5, or no batch yet; a dead JVM is found by the next call
         return attempt(lambda: _natural(execution.currentBatchId())), None
     return _natural(number), began / 1000.0 if began > 0 else None
 
@@ -211,4 +228,13 @@ def _failure(execution: Any) -> tuple[str | None, str | None]:
         return None, None
     cause = exception.get().cause()
     given = attempt(cause.getCondition) or attempt(cause.getErrorClass)  # before 4.0
-    return mask(cause.toString()), given
+    return mask(condense("\nCaused by: ".join(_chain(cause)))), given
+
+
+def _chain(exception: Any) -> Iterator[str]:
+    """An exception and its causes, in words."""
+    for _ in range(_MOST_CAUSES):
+        if exception is None:
+            return
+        yield str(exception.toString())
+        exception = attempt(exception.getCause)

@@ -6,7 +6,6 @@ public call after it is made on a disposable daemon thread.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from streamgauge.masking import clean
 from streamgauge.model.observations import UnseenCause
+from streamgauge.steady import steady_time
 
 from .background import BackgroundCall
 from .blindness import (
@@ -58,7 +58,9 @@ class Client:
     what may not return is done in the background. Properties are safe on any thread.
     """
 
-    def __init__(self, session: Any, listener: Any, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, session: Any, listener: Any, clock: Callable[[], float] = steady_time
+    ) -> None:
         self.session = session
         self.subscription = Subscription(session, listener)
         self.parting = False  # about to be stopped by the application itself

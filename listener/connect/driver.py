@@ -6,7 +6,6 @@ from seeing anything at all is an observation of its own, `Unseen`, which makes 
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from streamgauge.model.observations import (
     UnseenCause,
 )
 from streamgauge.model.query import Query
+from streamgauge.steady import steady_time
 
 from . import patches
 from .blindness import Blindness
@@ -41,13 +41,14 @@ class ConnectDriver:
     """
 
     stop_cause = GoneCause.SESSION_STOPPED
+    may_hang = False  # what may not return is done in the background
 
     def __init__(
         self,
         *,
         lose_all: Callable[[GoneCause], None],
         wake: Callable[[], None],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._lose_all = lose_all
         self._wake = wake

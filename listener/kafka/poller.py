@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+import msgspec
+
 from streamgauge.listener.inbox import OBSERVATION, Inbox, Item
 from streamgauge.listener.poller import Pace, PollLoop
 from streamgauge.model.query import Query
 from streamgauge.model.sources.broker_offsets import BrokerOffsets, Positions
+from streamgauge.steady import wall_offset
 
 _LONGEST_PAUSE_SECONDS = 30.0  # after failures: how much later than the broker we may be back
 _CHECK_SECONDS = 0.5  # new topics are asked for this soon
@@ -125,7 +128,8 @@ class KafkaPoller:
             self._put(each)
 
     def _put(self, observed: BrokerOffsets) -> None:
-        self._inbox.put(Item(OBSERVATION, observed, observed.at))
+        at = observed.at - wall_offset()  # the broker is asked by the wall clock
+        self._inbox.put(Item(OBSERVATION, msgspec.structs.replace(observed, at=at), at))
 
 
 def _narrow(broker: Broker, observed: list[BrokerOffsets], read: Positions) -> list[BrokerOffsets]:

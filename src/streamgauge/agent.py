@@ -7,7 +7,6 @@ is theirs: `worker` (the way of an event), `lifecycle` (applications, SIGTERM, e
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,10 +28,13 @@ from streamgauge.model.observations import GoneCause
 from streamgauge.model.query import Query
 from streamgauge.model.stats import Stats
 from streamgauge.model.verdict_log import VerdictLog
+from streamgauge.steady import no_offset, steady_time, wall_offset
 
-from .config import Config, fill_owners, load_config
+from .config import Config
+from .environment import fill_owners, load_config
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
+from .last_scrape import LastScrape
 from .lifecycle import EXIT_SECONDS, Lifecycle
 from .parts import (
     choose_driver,
@@ -43,6 +45,7 @@ from .parts import (
 )
 from .reports import AgentReports
 from .serving import serve
+from .summary import summarize, to_html
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -71,8 +74,9 @@ class Agent:
         exporters: Sequence[Exporter] = (),
         tracer_provider: Any = None,
         driver: Driver | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        offset, clock = (no_offset, clock) if clock else (wall_offset, steady_time)
         self.config = config
         self.kind = kind
         self.guard = guard = ErrorGuard(logger or make_logger(config.log_level))
@@ -101,13 +105,14 @@ class Agent:
             guard.stats,
             application=self.application,
             clock=clock,
+            wall_offset=offset,
             worker_seen_at=heartbeat,
             inbox_events=self.inbox.__len__,
             dropped=self.inbox.count_dropped,
             refused=self._warn_of_series_limit,
         )
         self.live = LiveExporter(
-            application=self.application, clock=clock, worker_seen_at=heartbeat
+            application=self.application, clock=clock, wall_offset=offset, worker_seen_at=heartbeat
         )
         logs = LogExporter(guard.logger, application=self.application)
         self.traces = try_tracer(
@@ -123,6 +128,7 @@ class Agent:
             lose_all=self._lose_all,
             wake=self._meet_session,
             clock=clock,
+            wall_offset=offset,
         )
         monitor = WorkerMonitor(
             heartbeat=heartbeat,
@@ -167,14 +173,19 @@ class Agent:
             evidence=make_disk_reader(self.traces, guard),
             record=make_recorder(config),
             clock=clock,
+            wall_offset=offset,
         )
         self._lifecycle = Lifecycle(
             driver=self.driver,
             watchdog=self._watchdog,
             inbox=self.inbox,
             guard=guard,
-            linger=self._linger,
-            linger_seconds=config.linger_seconds,
+            last_scrape=LastScrape(
+                config.linger_seconds,
+                server=lambda: self.server,
+                queries=self._queries,
+                guard=guard,
+            ),
             application_ended=self.registrations.clear,
             close=self.close,
         )
@@ -292,6 +303,8 @@ class Agent:
         """What is known of each query now, by query id."""
         return self.fleet.queries
 
+    __repr__, _repr_html_ = summarize, to_html
+
     def _queries(self) -> Mapping[str, Query]:
         return self.fleet.queries
 
@@ -309,15 +322,9 @@ class Agent:
             registry=self.registry,
             application=self.application,
             live=self.live.render,
+            queries=self._queries,
             guard=self.guard,
         )
-
-    def _linger(self) -> bool:
-        """Wait for a last scrape, if the settings want that; whether it was waited for."""
-        if not self.config.linger_seconds or not self.server:
-            return False
-        self.server.await_scrape(self.config.linger_seconds)
-        return True
 
     def _enter(self, info: ApplicationInfo) -> None:
         """Tell what comes from now on as that of this application, if it is another one."""

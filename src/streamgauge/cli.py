@@ -11,6 +11,8 @@ import argparse
 import sys
 from importlib import import_module
 
+from .version import __version__
+
 TYPE_CHECKING = False  # typing's own costs as much as argparse
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -72,6 +74,7 @@ def build_parser(complete: Collection[str] = COMMANDS.keys()) -> argparse.Argume
         description="The telemetry agent for Apache Spark Structured Streaming.",
         epilog="Exit status: 0 = fine, 1 = found something wrong, 2 = could not look.",
     )
+    parser.add_argument("--version", action="version", version=f"streamgauge {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for name, (text, module) in COMMANDS.items():
         if name in complete:

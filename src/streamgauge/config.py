@@ -1,16 +1,10 @@
-"""The settings: one frozen record, from keyword arguments or `STREAMGAUGE_<FIELD>` variables.
-
-A wrong keyword or value in code raises `ConfigError`, because somebody is there to read it. A wrong
-variable is one line in the log and the default: an environment is written by many hands, and a
-stream must not fail to start for it.
-"""
+"""The settings: one frozen record. A wrong name or value raises `ConfigError`; variables are read in `environment`."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,9 +14,7 @@ from streamgauge.model.thresholds import PER_QUERY
 from .errors import StreamgaugeError
 from .masking import MASK, clean, mask, mask_all
 
-PREFIX = "STREAMGAUGE_"
-_YES = frozenset({"1", "true", "yes", "on"})
-_NO = frozenset({"0", "false", "no", "off", ""})
+_LABELS = ("app", "team", "env", "tier", "code_version")  # settings that become label values
 
 LONGEST = 1e9  # seconds; a lock of Python's waits no longer than ten times that
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
@@ -44,7 +36,7 @@ class ConfigError(StreamgaugeError, ValueError):
     """A setting that can't be used; the message names it, its value and what is allowed."""
 
 
-def _suggest(name: str, allowed: Iterable[str]) -> str:
+def suggest(name: str, allowed: Iterable[str]) -> str:
     """The name that was probably meant, and the ones that are allowed."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for a typo
 
@@ -53,10 +45,22 @@ def _suggest(name: str, allowed: Iterable[str]) -> str:
     return (f"did you mean {near[0]!r}? " if near else "") + f"allowed: {', '.join(names)}"
 
 
+def _is_whole_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _check_labels(settings: Struct) -> None:
-    """Refuse what no page can hold: a byte of a variable that is not UTF-8 arrives as half a pair."""
-    fields = ("app", "team", "env", "tier", "code_version")
-    texts = [(name, getattr(settings, name, None) or "") for name in fields]
+    """Refuse what no page can hold: a byte of a variable that is not UTF-8 arrives as half a pair.
+
+    A whole number is as good as its text: `tier=1`.
+    """
+    for name in _LABELS:
+        value = getattr(settings, name, None)
+        if _is_whole_number(value):
+            msgspec.structs.force_setattr(settings, name, str(value))
+        elif not isinstance(value, str | None):
+            raise ConfigError(f"{name} is {value!r}; it must be text")
+    texts = [(name, getattr(settings, name, None) or "") for name in _LABELS]
     for name, text in (*texts, *(("queries", name) for name in getattr(settings, "queries", ()))):
         if text != text.encode(errors="replace").decode():
             raise ConfigError(f"{name} has {text!r}; it must be text in UTF-8")
@@ -66,14 +70,25 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What the owner of one query says of it; what is not said comes from the application."""
 
     team: str | None = None
+    """Owner, for routing pages; the application's unless set."""
     env: str | None = None
+    """Environment, such as prod; the application's unless set."""
     tier: str | None = None
+    """Importance, such as 1; the application's unless set."""
     code_version: str | None = None
+    """Version of the query's code; the application's unless set."""
     alerting: bool = True
+    """Whether alert rules may fire for it."""
     expected: bool = False
+    """Whether it must be running: an alert fires while it is not."""
+    idempotent_sink: bool | None = None
+    """Whether a batch that is written twice leaves the sink as if written once; wins over the sink's kind."""
     silence_seconds: Seconds | None = None
+    """Shortest time without events before it can count as stalled; the application's unless set."""
     partition_series: Annotated[int, Meta(ge=-1)] = 32
-    """Backlog by partition: of so many partitions a source, those furthest behind; 0: none, -1: all."""
+    """Backlog by partition: of so many partitions per source, those furthest behind; 0: none, -1: all."""
+    observed_counts: tuple[str, ...] = ()
+    """Numbers of `df.observe()` that are counts, as `name.field`, `*` for any text: `["quality.*"]`. They are counters too."""
     thresholds: dict[str, Annotated[float, Meta(ge=0)]] = {}
     """Thresholds of the alert rules that are other for this query, by rule parameter: `{"late_ratio": 0.1}`."""
 
@@ -81,7 +96,7 @@ class QueryConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         _check_labels(self)
         for name, value in self.thresholds.items():
             if name not in PER_QUERY:
-                raise ConfigError(f"thresholds has no {name!r}; {_suggest(name, PER_QUERY)}")
+                raise ConfigError(f"thresholds has no {name!r}; {suggest(name, PER_QUERY)}")
             if not math.isfinite(value):
                 raise ConfigError(f"thresholds.{name} is {value}; it must be a number, 0 or more")
 
@@ -109,8 +124,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """auto (as OTEL_* variables say; nothing set: none), off, otlp, or a file for OTLP JSON lines."""
     trace_keep_seconds: Finite = 60.0
     """Batches at least so long, failed and replayed ones and starts are always sampled; -1: as others."""
-    linger_seconds: Seconds = 0.0
-    """Stay so long at exit, at most, until the last state was scraped."""
+    linger_seconds: Seconds | None = None
+    """At exit, wait so long at most until the final state was scraped; unset: for one interval of a Prometheus that scrapes; 0: never."""
     silence_seconds: Seconds = 300.0
     """How long any query may be silent; the budget of each grows from here with its own pace."""
     watch_seconds: Annotated[float, Meta(ge=0.05, le=LONGEST)] = 5.0
@@ -136,11 +151,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: str | None = None
     """Environment, such as prod; else `deployment.environment.name` of OTEL_RESOURCE_ATTRIBUTES."""
     tier: str | None = None
-    """How much it matters, such as 1."""
+    """Importance, such as 1."""
     code_version: str | None = None
     """Version of the user's code; else `service.version` of OTEL_RESOURCE_ATTRIBUTES."""
     queries: dict[str, QueryConfig] = {}
-    """The same and more for single queries, by name."""
+    """Settings of single queries, by name (see below); as a variable it is JSON."""
 
     def __post_init__(self) -> None:
         _check_labels(self)
@@ -173,7 +188,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         parts = (
             f"{name}={MASK if name in _HIDDEN else mask_all(_plain(value))!r}"
             for name, value in ((field, getattr(self, field)) for field in self.__struct_fields__)
-            if value != _DEFAULTS.get(name)
+            if value != DEFAULTS.get(name)
         )
         return f"Config({', '.join(parts)})"
 
@@ -195,20 +210,23 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         found = (own for given, own in self.queries.items() if clean(given) == name)
         own = next(found, QueryConfig())
         missing = {
-            field: getattr(self, field)
-            for field in ("team", "env", "tier", "code_version", "silence_seconds")
-            if getattr(own, field) is None
+            field: getattr(self, field) for field in _INHERITED if getattr(own, field) is None
         }
         return msgspec.structs.replace(own, **missing)
 
 
+# What a query has of the application unless it says otherwise.
+_INHERITED = ("team", "env", "tier", "code_version", "silence_seconds")
 # Where the data lies is nobody's business in a log.
 _HIDDEN = frozenset({"kafka"})
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     field.name: ({} if field.name == "queries" else field.default)
     for field in msgspec.structs.fields(Config)
 }
-FIELDS = tuple(_DEFAULTS)
+FIELDS = tuple(DEFAULTS)
+
+
+_Settings = TypeVar("_Settings", bound=Struct)
 
 
 def _plain(value: Any) -> Any:
@@ -217,114 +235,40 @@ def _plain(value: Any) -> Any:
 
 def make_config(settings: Mapping[str, Any]) -> Config:
     """Build a `Config` from keyword arguments alone; raise `ConfigError` on anything wrong."""
+    return _convert(dict(settings), Config)
+
+
+def _convert(settings: dict[str, Any], kind: type[_Settings], where: str = "") -> _Settings:
+    """Build one record; `where` is the path to it, for messages."""
+    settings = _plain(settings)
+    names = kind.__struct_fields__
     for name in settings:
-        if name not in FIELDS:
-            raise ConfigError(f"there is no setting {name!r}; {_suggest(name, FIELDS)}")
+        if name not in names:
+            among = f"{where} has" if where else "there is"
+            raise ConfigError(f"{among} no setting {name!r}; {suggest(str(name), names)}")
+    for name in _LABELS:
+        if _is_whole_number(settings.get(name)):
+            settings[name] = str(settings[name])
+    if isinstance(queries := settings.get("queries"), dict):
+        settings["queries"] = {
+            name: _convert(own, QueryConfig, f"queries.{clean(name)}")
+            if isinstance(own, dict) and isinstance(name, str)
+            else own
+            for name, own in queries.items()
+        }
     try:
-        return msgspec.convert(_plain(dict(settings)), Config)
+        return msgspec.convert(settings, kind)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ConfigError):
             raise error.__cause__ from None
-        raise ConfigError(_explain(error, settings)) from None
+        raise ConfigError(_explain(error, settings, where)) from None
 
 
-def _explain(error: msgspec.ValidationError, settings: Mapping[str, Any]) -> str:
+def _explain(error: msgspec.ValidationError, settings: Mapping[str, Any], where: str) -> str:
     """Turn msgspec's "Expected `int`, got `str` - at `$.inbox_limit`" into setting, value, rule."""
     rule, _, path = str(error).partition(" - at `$.")
     name = path.rstrip("`").partition(".")[0].partition("[")[0]
     if name in settings:
-        return f"{name} is {mask_all(_plain(settings[name]))!r}: {rule}"
+        full = f"{where}.{name}" if where else name
+        return f"{full} is {mask_all(_plain(settings[name]))!r}: {rule}"
     return str(error)
-
-
-def read_environment(
-    environ: Mapping[str, str] | None = None,
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings found in the environment, and a sentence for each that is wrong."""
-    environ = os.environ if environ is None else environ
-    found: dict[str, Any] = {}
-    wrong: list[str] = []
-    for variable, text in environ.items():
-        if not variable.startswith(PREFIX):
-            continue
-        name = variable.removeprefix(PREFIX).lower()
-        try:
-            value = _parse(name, text)
-            make_config({name: value} if name not in _PAIRED else {})
-        except (ConfigError, RecursionError) as error:  # the latter: JSON of a thousand brackets
-            wrong.append(f"{variable} is ignored: {error}")
-        else:
-            found[name] = value
-    return found, wrong
-
-
-# Settings that are right or wrong only together with others.
-_PAIRED = frozenset({"metrics_auth_file", "metrics_tls_key"})
-
-
-def _parse(name: str, text: str) -> Any:
-    """Read the text of a variable as the setting's type."""
-    if name not in FIELDS:
-        raise ConfigError(f"there is no such setting; allowed: {', '.join(FIELDS)}")
-    default = _DEFAULTS[name]
-    if isinstance(default, bool):
-        if text.lower() in _YES | _NO:
-            return text.lower() in _YES
-        raise ConfigError(f"{name} is {text!r}; allowed: 1, 0, true, false")
-    try:
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, float):
-            return float(text)
-        if isinstance(default, dict):
-            return msgspec.json.decode(text)
-    except (ValueError, msgspec.DecodeError) as error:
-        raise ConfigError(f"{name} is {mask(text)!r}: {error}") from None
-    # An empty address means that nothing is served; any other empty text, that nothing was said.
-    return text if text or name == "metrics_address" else default
-
-
-def load_config(
-    settings: Mapping[str, Any], environ: Mapping[str, str] | None = None
-) -> tuple[Config, list[str]]:
-    """Build the configuration: keyword arguments, else environment, else defaults.
-
-    Raises `ConfigError` for wrong keyword arguments; wrong variables come back as sentences.
-    """
-    found, wrong = read_environment(environ)
-    owners = _owners_of_otel(os.environ if environ is None else environ)
-    try:
-        return make_config({**owners, **found, **settings}), wrong
-    except ConfigError as error:
-        make_config(settings)
-        # Somebody asked for a password or TLS and got it wrong: serving without would be worse.
-        wrong.append(f"metrics are not served: {error}")
-        rest = {name: value for name, value in found.items() if name not in _PAIRED}
-        return make_config({**owners, **rest, **settings, "metrics_address": ""}), wrong
-
-
-def fill_owners(config: Config) -> Config:
-    """Owner and version from OpenTelemetry's own variables, where a configuration leaves them out."""
-    owners = _owners_of_otel(os.environ)
-    missing = {name: value for name, value in owners.items() if getattr(config, name) is None}
-    return msgspec.structs.replace(config, **missing)
-
-
-def _owners_of_otel(environ: Mapping[str, str]) -> dict[str, str]:
-    """Owner and version as OpenTelemetry's own variables give them."""
-    if not environ.get("OTEL_RESOURCE_ATTRIBUTES"):
-        return {}
-    from opentelemetry.sdk.resources import OTELResourceDetector  # noqa: PLC0415 - takes 50 ms
-
-    attributes = OTELResourceDetector().detect().attributes
-    names = {
-        "code_version": ("service.version",),
-        "env": ("deployment.environment.name", "deployment.environment"),
-        "team": ("team", "service.namespace"),
-        "tier": ("tier",),
-    }
-    found = {
-        field: next((clean(str(attributes[key])) for key in keys if key in attributes), None)
-        for field, keys in names.items()
-    }
-    return {field: value for field, value in found.items() if value}

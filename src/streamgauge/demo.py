@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import judge
+from streamgauge.steady import steady_time
 
 from . import demo_table
 
@@ -169,7 +170,7 @@ class Cast:
                 self._hung_at = now
                 self._fine.clear()
         else:
-            stalled = judge(clicks, time.time()).state == "stalled"
+            stalled = judge(clicks, steady_time()).state == "stalled"
             self._stalled_at = (self._stalled_at or now) if stalled else None
             seen = self._stalled_at is not None and now - self._stalled_at > _STALLED_FOR
             if seen or now - self._hung_at > _HANG_AT_MOST_SECONDS:

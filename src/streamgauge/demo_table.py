@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from streamgauge.exporters.metrics.rates import rates_of
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import Verdict, judge
+from streamgauge.steady import steady_time
 
 _COLOURS = {
     "running": "green",
@@ -146,10 +147,10 @@ def _sorted(queries: Mapping[str, Query]) -> list[Query]:
 
 
 def _row(query: Query) -> dict[str, str]:
-    now = time.time()
+    now = steady_time()
     verdict: Verdict = judge(query, now)
     last = query.last if query.live else None
-    rows = last.input_rate if last and verdict.state != "idle" else None
+    rows = rates_of(query, verdict, now).input
     since = query.inflight_since(now)
     age = now - since if since is not None else 0.0
     state = sum(o.rows or 0 for o in last.operators) if last and last.operators else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.listener.driver import DriverUnreachable
 from streamgauge.model.stats import Stats
 
 from .masking import mask
@@ -12,6 +13,9 @@ from .throttle import Throttle
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+_FAILED = "a part of the agent failed; the query is not affected"
+_UNREACHABLE = "the agent can't reach Spark; whether its queries run is unknown"
 
 
 class ErrorGuard:
@@ -36,10 +40,11 @@ class ErrorGuard:
 
     def report_error(self, part: str, error: BaseException) -> None:
         """Log an error that is counted elsewhere, masked, once a minute per part."""
+        words = _UNREACHABLE if isinstance(error, DriverUnreachable) else _FAILED
         self.log_once_a_minute(
-            part,
+            part if words is _FAILED else "unreachable",
             lambda held: self.logger.error(
-                "a part of the agent failed; the query is not affected",
+                words,
                 part=part,
                 error=mask(f"{type(error).__name__}: {error}"),
                 held_back=held,

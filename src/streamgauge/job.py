@@ -37,11 +37,21 @@ def run_command(args: argparse.Namespace) -> int:
     if args.script:
         sys.stdout.write(f"{Path(__file__).with_name('submit.py')}\n")
         return 0
-    if args.job is None or not Path(args.job).is_file():
-        sys.stderr.write(f"streamgauge: there is no job {args.job or ''}; name a file to run\n")
+    wrong = _find_wrong(args.job)
+    if wrong:
+        sys.stderr.write(f"streamgauge run: {wrong}\n")
         return 2
     run(args.job, args.arguments)
     return 0
+
+
+def _find_wrong(job: str | None) -> str | None:
+    """Why the job can't be run; None when it can be tried."""
+    if job is None:
+        return "no job given; usage: streamgauge run job.py [arguments of the job]"
+    if Path(job).is_dir():
+        return f"{job} is a folder; name the job's Python file in it"
+    return None if Path(job).is_file() else f"there is no job {job}; name a Python file to run"
 
 
 def run(path: str, arguments: Sequence[str]) -> None:

@@ -19,14 +19,17 @@ from streamgauge.listener.driver import ApplicationInfo, Driver
 from streamgauge.listener.inbox import GONE, MARK, Inbox, Item
 from streamgauge.listener.watchdog import Watchdog
 from streamgauge.model.observations import ApplicationStopping, GoneCause
+from streamgauge.steady import steady_time
 
 from .error_guard import ErrorGuard
+from .last_scrape import AT_EXIT_SECONDS, ON_SIGTERM_SECONDS, LastScrape
 from .sigterm import TermGuard
 
 # Exit may take two seconds longer than without us, and the server's end is in it.
 EXIT_SECONDS = 1.6
 _BUS_SECONDS = 1.0
 _INBOX_SECONDS = 0.5
+_FINAL_SECONDS = 2 * _INBOX_SECONDS
 
 
 class Lifecycle:
@@ -39,24 +42,24 @@ class Lifecycle:
         watchdog: Watchdog,
         inbox: Inbox,
         guard: ErrorGuard,
-        linger: Callable[[], bool],
-        linger_seconds: float,
+        last_scrape: LastScrape,
         application_ended: Callable[[], None],
         close: Callable[[float], None],
     ) -> None:
-        """`linger` waits for a last scrape, if that is wanted; `close` ends the agent in so many seconds."""
+        """`close` ends the agent in so many seconds."""
         self._driver = driver
         self._watchdog = watchdog
         self._inbox = inbox
         self._guard = guard
-        self._linger = linger
+        self._last_scrape = last_scrape
         self._application_ended = application_ended
         self._close = close
         self._pid = os.getpid()
         self._running = False
+        self._leaving = threading.Lock()
         self._term = TermGuard(
             lambda: self.leave(GoneCause.PROCESS_TERMINATED),
-            EXIT_SECONDS + _BUS_SECONDS + linger_seconds,
+            EXIT_SECONDS + _BUS_SECONDS + _FINAL_SECONDS + last_scrape.longest(ON_SIGTERM_SECONDS),
         )
 
     # ---- the process -----------------------------------------------------------------------
@@ -75,16 +78,37 @@ class Lifecycle:
         atexit.unregister(self._exit)
 
     def leave(self, cause: GoneCause) -> None:
-        """The process ends: flush, end what runs, linger if that is wanted, close."""
+        """The process ends: flush, end what runs, have the final state scraped, close."""
         deadline = time.monotonic() + EXIT_SECONDS
         if not self._running or os.getpid() != self._pid:  # a forked child has none of our threads
             return
+        if not self._leaving.acquire(blocking=False):  # SIGTERM while exit waits: no more of that
+            self._close(EXIT_SECONDS)
+            return
         self.flush()
         self._guard.run("exit", self._driver.skip_farewells)
-        self._lose_all(cause)
-        if self._linger():
+        if self._end_runs(cause):
             deadline = time.monotonic() + EXIT_SECONDS
         self._close(max(0.2, deadline - time.monotonic()))
+
+    def _end_runs(self, cause: GoneCause) -> bool:
+        """End what runs, and have the final state scraped; whether that took time.
+
+        A run that nobody stopped dies with the process, by mistake or in a crash. That must not pass for
+        a clean end: its end is not served, and Prometheus finds that it vanished.
+        """
+        if cause is GoneCause.PROCESS_ENDED and not self._last_scrape.fixed:
+            waited = self._await_scrapes(AT_EXIT_SECONDS)
+            self._last_scrape.stop_serving()
+            self._lose_all(cause)
+            return waited
+        self._lose_all(cause)
+        return self._await_scrapes(ON_SIGTERM_SECONDS)
+
+    def _await_scrapes(self, limit: float) -> bool:
+        waited: list[bool] = []
+        self._guard.run("exit", lambda: waited.append(self._last_scrape.wait(limit)))
+        return any(waited)
 
     def _exit(self) -> None:
         self._guard.run("exit", lambda: self.leave(GoneCause.PROCESS_ENDED))
@@ -119,7 +143,7 @@ class Lifecycle:
         self.flush()
         if self._driver.stop_cause is GoneCause.APPLICATION_STOPPED:
             # A context takes every query with it; what failed before has been taken in above.
-            now = time.time()
+            now = steady_time()
             self._inbox.put(Item(GONE, ApplicationStopping(at=now), now))
 
     def _after_stop(self, stoppable: Any) -> None:
@@ -145,5 +169,5 @@ class Lifecycle:
     def _settle(self) -> bool:
         """Wait a little until what is in the inbox now has been handled."""
         handled = threading.Event()
-        self._inbox.put(Item(MARK, handled, time.time()))
+        self._inbox.put(Item(MARK, handled, steady_time()))
         return handled.wait(_INBOX_SECONDS)

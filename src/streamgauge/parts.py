@@ -31,6 +31,7 @@ def choose_driver(
     lose_all: Callable[[GoneCause], None],
     wake: Callable[[], None],
     clock: Callable[[], float],
+    wall_offset: Callable[[], float],
 ) -> Driver:
     """The driver of a classic application, or of a Connect client, which follows its sessions."""
     if kind is SparkKind.CONNECT:
@@ -40,7 +41,11 @@ def choose_driver(
     from streamgauge.listener.classic.driver import ClassicDriver  # noqa: PLC0415 - needs Py4J
 
     return ClassicDriver(
-        listeners=registrations.listeners, everywhere=registrations.bus, clock=clock
+        listeners=registrations.listeners,
+        everywhere=registrations.bus,
+        drain=registrations.drain,
+        clock=clock,
+        wall_offset=wall_offset,
     )
 
 

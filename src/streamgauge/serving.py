@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry
 
 from streamgauge.exporters.http.server import MetricsServer
 from streamgauge.model.application import Application
+from streamgauge.model.query import Query
 
 from .config import Config
 from .error_guard import ErrorGuard
@@ -19,6 +20,7 @@ def serve(
     registry: CollectorRegistry,
     application: Callable[[], Application],
     live: Callable[[], bytes],
+    queries: Callable[[], Mapping[str, Query]],
     guard: ErrorGuard,
 ) -> MetricsServer:
     """Serve on the address of the settings, or on one of the next ports; raises when none is free."""
@@ -27,6 +29,7 @@ def serve(
         registry,
         application=application,
         live=live,
+        active=lambda: frozenset(query.run_id for query in queries().values() if query.live),
         failed=lambda error: guard.count_error("server", error),
     )
     wanted = config.metrics_endpoint()[1]

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 
@@ -21,6 +22,7 @@ class TermGuard:
         self._flush = flush
         self._patience = patience
         self._pid = os.getpid()
+        self._handling = False
 
     def install(self) -> bool:
         """Take the signal if nobody has it; only the main thread can. Whether it was taken."""
@@ -43,11 +45,14 @@ class TermGuard:
     def _handle(self, number: int, _: Any) -> None:
         """In the main thread, between any two of its instructions, so the work is done in another.
 
-        The main thread may hold a lock of ours, or be in the middle of a call into the JVM.
+        The main thread may hold a lock of ours, or be in the middle of a call into the JVM. Who sends
+        the signal a second time does not want to wait.
         """
-        if os.getpid() == self._pid:  # not in a forked child
+        if os.getpid() == self._pid and not self._handling:  # not in a forked child
+            self._handling = True
             flushing = threading.Thread(target=self._flush, name="streamgauge-term", daemon=True)
-            flushing.start()
-            flushing.join(self._patience)
+            with suppress(RuntimeError):  # from Python 3.12 no thread can be started at exit
+                flushing.start()
+                flushing.join(self._patience)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -10,7 +10,9 @@ from streamgauge.listener.stream_listener import StreamListener
 from streamgauge.model.stats import Stats
 
 from .agent import Agent
-from .config import Config, ConfigError, load_config
+from .config import Config, ConfigError
+from .environment import load_config
+from .summary import summarize, to_html
 
 __all__ = ["TelemetryListener"]
 
@@ -63,6 +65,20 @@ class TelemetryListener(StreamListener):
     def stats(self) -> Stats | None:
         """What the agent has counted of itself."""
         return self._agent.stats if self._agent else None
+
+    def __repr__(self) -> str:
+        """Address, queries and verdicts, once the listener was added."""
+        if self._agent is None:
+            return f"<TelemetryListener {self._outside}>"
+        return summarize(self._agent, "TelemetryListener")
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        return to_html(self._agent) if self._agent else f"<p>streamgauge: {self._outside}</p>"
+
+    @property
+    def _outside(self) -> str:
+        return "off" if self.disabled else "not added yet: spark.streams.addListener(…)"
 
     def close(self) -> None:
         """Send what is left and stop the process's agent; exit does this by itself."""

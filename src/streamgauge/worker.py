@@ -22,9 +22,11 @@ from streamgauge.model.events import Event, kind_of
 from streamgauge.model.fleet import Fleet
 from streamgauge.model.observations import ApplicationStatus, Observation
 from streamgauge.model.query import Query
-from streamgauge.model.update import Applied, TraceIds, Update
+from streamgauge.model.timeshift import to_steady
+from streamgauge.model.update import Applied, TraceIds, Update, shift_update
 from streamgauge.model.verdict import judge
 from streamgauge.model.verdict_log import VerdictLog
+from streamgauge.steady import no_offset, steady_time
 
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
@@ -81,7 +83,8 @@ class Worker:
         tracer: Tracer | None = None,
         evidence: Evidence | None = None,
         record: Callable[[str, str, str], None] | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
+        wall_offset: Callable[[], float] = no_offset,
     ) -> None:
         self._inbox = inbox
         self._fleet = fleet
@@ -94,6 +97,7 @@ class Worker:
         self._evidence = evidence
         self._record = record  # keeps an event as it came
         self._clock = clock
+        self._wall_offset = wall_offset
         self._closed: set[int] = set()  # exporters that were closed
         self._thread = threading.Thread(target=self._run, name="streamgauge-worker", daemon=True)
 
@@ -158,6 +162,8 @@ class Worker:
         except UndecodableEvent as error:
             self._guard.count_error("decoder", error)
             return
+        known = self._fleet.queries.get(event.query_id)
+        event = to_steady(event, known, item.at, self._wall_offset())
         applied = self._fleet.apply(event, item.at)
         stats.count("events", "duplicate" if applied.repeated else kind_of(event))
         for query in applied.queries if self._record else ():
@@ -204,14 +210,16 @@ class Worker:
         self._export(Update(at=now, cause=cause, query=query, verdict=verdict, previous=previous))
 
     def _export(self, update: Update) -> None:
-        tracer = self._tracer
+        tracer, shown = self._tracer, shift_update(update, self._wall_offset())
         traced: list[TraceIds | None] = []
         if tracer is not None:
-            self._guard.run("traces", lambda: traced.append(tracer.trace(update)))
+            self._guard.run("traces", lambda: traced.append(tracer.trace(shown)))
         if traced and traced[0] is not None:
             update = msgspec.structs.replace(update, trace=traced[0])
+            shown = msgspec.structs.replace(shown, trace=traced[0])
         for exporter in self._exporters:
-            self._guard.run(exporter.name, lambda to=exporter: to.export(update))  # type: ignore[misc]
+            told = update if getattr(exporter, "steady_times", False) else shown
+            self._guard.run(exporter.name, lambda to=exporter, told=told: to.export(told))  # type: ignore[misc]
 
     def _sweep(self) -> None:
         now = self._clock()

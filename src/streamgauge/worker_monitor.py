@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 from streamgauge.model.query import Query
 from streamgauge.model.update import Update
 from streamgauge.model.verdict import BLIND_SECONDS, judge
 from streamgauge.model.verdict_log import VerdictLog
+from streamgauge.steady import steady_time
 
 from .error_guard import ErrorGuard
 from .heartbeat import Heartbeat
@@ -26,7 +26,7 @@ class WorkerMonitor:
         verdicts: VerdictLog,
         guard: ErrorGuard,
         log: Callable[[Update], None],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         """`log` writes an update to the log; it may block, as whatever holds the worker does."""
         self._heartbeat = heartbeat

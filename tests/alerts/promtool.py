@@ -71,16 +71,19 @@ class RuleTest:
         }
 
 
-def rules_of(folder: Path, alert: str, export: Export | None = None) -> Path:
-    """A rule file with this alert, as shipped, and the recorded series it rests on: much faster.
+def rules_of(folder: Path, alert: str | tuple[str, ...], export: Export | None = None) -> Path:
+    """A rule file with this alert, or these, as shipped, and the recorded series they rest on: much faster.
 
     `alert` may name one variant: `SparkStreamStateBloat/size`.
     """
+    names = {alert} if isinstance(alert, str) else set(alert)
     groups = rule_groups(export or Export())
     recorded = {r["record"]: r["expr"] for g in groups for r in g["rules"] if "record" in r}
-    wanted = {r["expr"] for g in groups for r in g["rules"] if alert in _names_of(r)}
+    chosen = [r for g in groups for r in g["rules"] if names & set(_names_of(r))]
+    wanted = {r["expr"] for r in chosen}
+    asked = {text for r in chosen for text in r["annotations"].values()}
     for _ in recorded:
-        wanted |= {expr for name, expr in recorded.items() if any(name in w for w in wanted)}
+        wanted |= {e for name, e in recorded.items() if any(name in w for w in wanted | asked)}
     for group in groups:
         group["rules"] = [r for r in group["rules"] if r["expr"] in wanted]
     path = folder / "rules.json"

@@ -12,6 +12,7 @@ from rule_worlds import (
     HOUR,
     MINUTE,
     ROWS_A_BATCH,
+    STOPPED,
     Values,
     after_restart,
     between,
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 BEGIN = 30 * MINUTE
 KAFKA = '{source="0-kafka"}'
+FILES = '{source="1-files"}'
+FAILURE = (
+    'query_failure_info{error_class="FOREACH_BATCH_USER_FUNCTION_ERROR",'
+    'cause_class="java.io.IOException",message="No space left on device"}'
+)
 SAVE = '{operator="0-stateStoreSave"}'
 
 
@@ -59,15 +65,19 @@ class Scenario:
 def _down(values: Values) -> None:
     frozen(values, BEGIN, "_total", "batch_duration_seconds_", "last_", "watermark_t", "event_time")
     values["query_active"] = 0
+    values["query_ended_timestamp_seconds"] = BEGIN
 
 
-def _fail(_: int, values: Values) -> None:
+def fail(_: int, values: Values) -> None:
+    """Ended at BEGIN with an error in user code."""
     _down(values)
     verdict(values, "failed")
+    values[FAILURE] = 1
 
 
 def _stop(_: int, values: Values) -> None:
     _down(values)
+    values[STOPPED] = 1
     verdict(values, "stopped")
 
 
@@ -81,6 +91,7 @@ def hang(t: int, values: Values) -> None:
     values["inflight_batch_seconds"] = t - BEGIN
     values["query_data_available"] = 0
     verdict(values, "stalled")
+    values['query_reason_info{state="stalled",reason="batch 60 hangs: no task finished"}'] = 1
 
 
 def hang_with_data(t: int, values: Values) -> None:
@@ -108,6 +119,16 @@ def _source_stands(_: int, values: Values) -> None:
 
 def _backlog_grows(t: int, values: Values) -> None:
     values[f"source_backlog_rows{KAFKA}"] = 10_000 * (t - BEGIN) / BATCH_EVERY
+
+
+def _unread_grows(unit: str, pace: float) -> Callable[[int, Values], None]:
+    """A source that reports no rows: what is unread grows by `pace` each second, from a first look on."""
+
+    def change(t: int, values: Values) -> None:
+        values[f"source_backlog_rows{KAFKA}"] = None
+        values[f"source_backlog_{unit}{FILES}"] = pace * (t - BEGIN)
+
+    return change
 
 
 def _slow(seconds: float, begin: int = BEGIN) -> Callable[[int, Values], None]:
@@ -185,19 +206,34 @@ def _shared(_: int, values: Values) -> None:
     values["checkpoint_shared"] = 1
 
 
-def _replayed(t: int) -> Values:
-    values = healthy(t)
-    values["sink_idempotent"] = 0
-    values["batches_replayed_total"] = float(t >= BEGIN)
-    return values
+def replayed(idempotent: float | None) -> Callable[[int], Values]:
+    """A batch is run again at BEGIN, into a sink that removes duplicates, or not, or who knows."""
+
+    def world(t: int) -> Values:
+        values = healthy(t)
+        values["sink_idempotent"] = idempotent
+        values["batches_replayed_total"] = float(t >= BEGIN)
+        return values
+
+    return world
 
 
 def _stale(_: int, values: Values) -> None:
     values["freshness_lag_seconds"] = 1000
 
 
-def _blind(_: int, values: Values) -> None:
+def blind(_: int, values: Values) -> None:
+    """The JVM does not answer; what is not seen is not judged."""
     verdict(values, "blind")
+    values["freshness_lag_seconds"] = None
+    values['query_reason_info{state="blind",reason="the JVM does not answer"}'] = 1
+
+
+def _skewed(seconds: float) -> Callable[[int, Values], None]:
+    def change(t: int, values: Values) -> None:
+        values["agent_clock_timestamp_seconds"] = t + seconds
+
+    return change
 
 
 def _dropped(t: int) -> Values:
@@ -252,14 +288,14 @@ def marked(*scenarios: Scenario) -> list[Any]:
 
 APP = 'team="payments"'
 SCENARIOS = (
-    _fault("QueryFailed", _fail, 31, 101.5),
+    _fault("QueryFailed", fail, 31, 101.5),
     _fault("QueryVanished", _vanish, 35, 101.5),
     _fault("QueryMissing", _stop, 40, 100),
     Scenario(
         "RestartLoop",
         _restarts(30 * MINUTE, 36 * MINUTE, 42 * MINUTE),
         42 * MINUTE,
-        76 * MINUTE,
+        58 * MINUTE,
     ),
     _fault("QueryStalled", hang, 37.5, 101.5),
     _fault("CommitsStalled", hang_with_data, 37.5, 101.5),
@@ -268,8 +304,12 @@ SCENARIOS = (
     _fault("SourceNotAdvancing", _source_stands, 60, 101),
     # 100 rows a second are processed, so 60,000 drain in ten minutes: more than that from 33.5 on.
     _fault("FallingBehind", _backlog_grows, 48.5, 112, until=100),
-    # Two seconds become fifteen: the mean of 15 minutes passes ten after 9.3 of them.
-    _fault("BatchOverrun", _slow(13), 54.5, 116),
+    # What is unread passes 100 files, 1 GiB, 50 versions and stays there for all of 15 minutes.
+    _fault("FallingBehind", _unread_grows("files", 1), 62, 125, of="in files"),
+    _fault("FallingBehind", _unread_grows("bytes", 10_000_000), 62, 125, of="in bytes"),
+    _fault("FallingBehind", _unread_grows("versions", 1), 61, 125, of="in versions"),
+    # Two seconds of thirty become 28: more than half of 15 minutes after 7.5 of them.
+    _fault("BatchOverrun", _slow(26), 53, 116),
     _fault("RetentionRisk", _retention, 35, 100),
     _fault("WatermarkStuck", _watermark_stands, 70, 101),
     _fault("FutureEventTime", _future, 30, 100),
@@ -306,14 +346,17 @@ SCENARIOS = (
     *_against_last_week(7 * DAY),
     Scenario("CheckpointReset", _new_checkpoint, BEGIN, BEGIN + HOUR + MINUTE),
     _fault("CheckpointShared", _shared, 31, 100),
-    Scenario("DuplicateRisk", _replayed, BEGIN, BEGIN + HOUR + MINUTE),
+    Scenario("DuplicateRisk", replayed(0), BEGIN, BEGIN + HOUR + MINUTE),
+    Scenario("DuplicateRisk/unknown", replayed(None), BEGIN + MINUTE, BEGIN + HOUR + MINUTE),
     # 9 of 60 minutes are more than 14.4 %: stale at 30, 31 … 38. Over as soon as it is fresh again.
     _fault("FreshnessBudgetBurn/1h", _stale, 38, 100),
     _fault("FreshnessBudgetBurn/6h", _stale, 50, 100),
     _fault("FreshnessBudgetBurn/1d", _stale, 130, 421, until=300, step=60),
     _fault("FreshnessBudgetBurn/3d", _stale, 250, 661, until=300, step=60),
     _fault("AgentDown", _vanish, 40, 100, labels=APP),
-    _fault("AgentBlind", _blind, 35, 100),
+    _fault("AgentBlind", blind, 35, 101.5),
+    _fault("ClockSkew", _skewed(90), 35, 100, labels=APP),
+    _fault("ClockSkew", _skewed(-3600), 35, 100, labels=APP, of="behind"),
     Scenario("AgentEventsDropped", _dropped, BEGIN, 41 * MINUTE, labels=APP),
 )
 

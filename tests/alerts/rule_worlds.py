@@ -25,6 +25,7 @@ STATES = (
     "falling_behind",
     "catching_up",
 )
+STOPPED = 'query_terminations_total{outcome="stopped",error_class=""}'
 INFO = 'query_info{query_id="%s",run_id="%s",trigger="%s",checkpoint="%s",team="%s",env="prod",tier="1"}'
 ROWS_A_BATCH, BATCH_EVERY, BATCH_SECONDS = 3000, 30, 2
 
@@ -59,6 +60,7 @@ def healthy(t: int) -> Values:
         "alerting_enabled": 1,
         "query_started_timestamp_seconds": 0,
         "query_starts_total": 1,
+        STOPPED: 0,
         "last_event_timestamp_seconds": t,
         "last_commit_timestamp_seconds": t,
         "inflight_batch_seconds": 0,
@@ -96,6 +98,40 @@ def healthy(t: int) -> Values:
     }
     verdict(values, "running")
     return values
+
+
+AGES = {
+    "query_silence_seconds": ("last_event", "query_started"),
+    "query_uncommitted_seconds": ("last_commit", "last_idle", "query_started"),
+    "query_commit_age_seconds": ("last_commit", "query_started"),
+}
+
+
+def with_ages(t: int, values: Values) -> Values:
+    """The world with the ages that the agent derives from its times, unless the world gives its own.
+
+    The world's clocks agree, so they are differences; a clock that steps is a world of its own.
+    """
+    found: Values = {}
+    for key, active in values.items():
+        if key.partition("{")[0] != "query_active":
+            continue
+        place = key.removeprefix("query_active")
+
+        def at(name: str, place: str = place) -> float | None:
+            return values.get(f"{name}_timestamp_seconds{place}")
+
+        if active is not None:
+            found[f"agent_clock_timestamp_seconds{place}"] = t
+        if (beat := at("agent_heartbeat")) is not None:
+            found[f"agent_heartbeat_age_seconds{place}"] = t - beat
+        if (task := at("inflight_last_task")) is not None:
+            found[f"inflight_task_age_seconds{place}"] = t - task
+        for age, names in AGES.items():
+            times = [time for time in map(at, names) if time is not None]
+            if active == 1 and times:
+                found[f"{age}{place}"] = t - max(times)
+    return {**found, **values}
 
 
 def gone(values: Values) -> None:
@@ -152,6 +188,7 @@ def after_restart(t: int, at: int, *, query_id: str = "q1") -> Values:
         if any(part in key for part in COUNTERS):
             values[key] = fresh[key]
     values["query_starts_total"] = 1
+    values[STOPPED] = 0
     values["query_started_timestamp_seconds"] = at
     values["batches_replayed_total"] = 1
     values[info()] = None
@@ -192,7 +229,7 @@ def input_series(
     times = range(0, length + 1, step)
     columns: dict[str, list[float | None]] = {}
     for number, t in enumerate(times):
-        for key, value in world(t).items():
+        for key, value in with_ages(t, world(t)).items():
             columns.setdefault(key, [None] * number).append(value)
         for column in columns.values():
             column.extend([None] * (number + 1 - len(column)))

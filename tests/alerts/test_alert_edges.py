@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from promtool import RuleTest, annotations_of, rules_of, run, run_raw
+from promtool import RuleTest, rules_of, run
+from rule_checks import check, failed, page_of
 from rule_scenarios import BEGIN, KAFKA, SAVE, hang, hang_with_data
 from rule_worlds import (
     DAY,
@@ -29,29 +30,6 @@ pytestmark = pytest.mark.timeout(600)
 # A week of two days: the same comparison in a fraction of the time.
 SHORT_WEEK = Export(Settings({"baseline_window": 2.0 * DAY, "cost_week": 2.0 * DAY}))
 LATE = f"state_rows_dropped_by_watermark_total{SAVE}"
-
-
-def failed(values: Values) -> None:
-    """The query ended with an error."""
-    values["query_active"] = 0
-    verdict(values, "failed")
-
-
-def check(
-    folder,
-    world,
-    alert,
-    at: int,
-    count: int,
-    *,
-    labels: str = "",
-    step: int = 30,
-    export: Export | None = None,
-) -> None:
-    """At `at`, this many alerts of the name fire."""
-    test = RuleTest(input_series(world, at, step), step)
-    test.expect(at, f'alertname="SparkStream{alert}"{labels}', count)
-    run(folder, step, test, rules=rules_of(folder, f"SparkStream{alert}", export))
 
 
 def test_failed_query_pages_after_its_driver_is_gone(tmp_path):
@@ -83,16 +61,6 @@ def test_page_of_a_driver_that_is_gone_tells_its_last_run(tmp_path, alert):
 
     page = page_of(tmp_path, world, alert, BEGIN + 8 * MINUTE)
     assert "run started at 1970-01-01 00:30:00" in page
-
-
-def page_of(folder, world, alert, at: int) -> str:
-    """The annotations of the one page at `at`; promtool prints what it did not expect."""
-    name = f"SparkStream{alert}"
-    wrong = {"eval_time": f"{at}s", "alertname": name, "exp_alerts": [{"exp_labels": {"no": "x"}}]}
-    group = {**RuleTest(input_series(world, at, 30), 30).as_dict(), "alert_rule_test": [wrong]}
-    done = run_raw(folder, 30, [group], rules_of(folder, name))
-    (page,) = (one for one in annotations_of(done.stdout + done.stderr) if "summary" in one)
-    return page
 
 
 def test_failed_query_pages_for_as_long_as_it_is_down(tmp_path):
@@ -134,7 +102,13 @@ def test_restarts_inside_one_driver_are_counted(tmp_path):
     """A query that is started again faster than it is scraped is a loop too."""
 
     def world(t: int) -> Values:
-        return {**healthy(t), "query_starts_total": 1 + max(0, t - BEGIN) // 30}
+        starts = max(0, t - BEGIN) // 30
+        began = BEGIN + 30 * starts if starts else 0
+        return {
+            **healthy(t),
+            "query_starts_total": 1 + starts,
+            "query_started_timestamp_seconds": began,
+        }
 
     check(tmp_path, world, "RestartLoop", BEGIN + 2 * MINUTE, 1)
 
@@ -189,6 +163,7 @@ def test_slow_batch_that_stops_finishing_tasks_is_stalled(tmp_path):
     def world(t: int) -> Values:
         values = between(BEGIN, DAY, hang)(t)
         values["inflight_last_task_timestamp_seconds"] = min(t, HOUR)
+        verdict(values, "running" if t <= HOUR + 5 * MINUTE else "stalled")
         return values
 
     check(tmp_path, world, "QueryStalled", HOUR + 7 * MINUTE, 0)
@@ -329,6 +304,7 @@ def test_batch_longer_than_the_objective_burns_the_budget(tmp_path):
     def world(t: int) -> Values:
         values = between(BEGIN, DAY, hang_with_data)(t)
         values["inflight_last_task_timestamp_seconds"] = t
+        verdict(values, "running")
         return {**values, "freshness_lag_seconds": max(20, t - BEGIN)}
 
     check(tmp_path, world, "FreshnessBudgetBurn", 2 * HOUR, 1, labels=',variant="1h"')

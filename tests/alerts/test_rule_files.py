@@ -86,6 +86,8 @@ def test_page_says_what_since_when_what_it_costs_and_what_to_do(rule):
     words = {"summary", "description", "since", "impact", "action", "dashboard_url", "runbook_url"}
     assert all(said.get(name) for name in words), words - set(said)
     assert "humanizeTimestamp" in said["since"]
+    if "$labels.query" in said["dashboard_url"]:
+        assert "reason" in said
     if rule["alert"] != "SparkStreamWatchdog":
         assert "trace_url" in said
         assert re.search(r"\$value|\| query \}\}", said["description"]), "no number of its own"

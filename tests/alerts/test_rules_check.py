@@ -119,8 +119,11 @@ def test_check_is_fine_where_everything_is(tmp_path, capsys):
         have = set(get_json(f"{url}/api/v1/label/__name__/values")["data"])
     assert set(found["conditional"]) == NEEDED - have
     assert set(found["conditional"]) < set(CONDITIONAL)
-    reason = "streamgauge_checkpoint_shared, only where the checkpoint can be read"
-    assert reason in capsys.readouterr().out
+    assert (found["checked_series"], found["checked_rules"]) == (len(NEEDED), len(alert_names()))
+    text = capsys.readouterr().out
+    assert f"checked: whether the {len(NEEDED)} series that the rules need are there" in text
+    assert f"whether the {len(alert_names())} alerts are loaded" in text
+    assert "streamgauge_checkpoint_shared, only where the checkpoint can be read" in text
 
 
 def test_check_names_a_missing_series_and_who_needs_it(tmp_path, capsys):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from promtool import RuleTest, run
+from rule_checks import check_series_silent, check_silent
 from rule_scenarios import BEGIN, KAFKA, SAVE, hang_with_data
 from rule_worlds import (
     DAY,
@@ -23,8 +23,6 @@ from rule_worlds import (
 
 # Promtool is quick, but not on a machine that does something else.
 pytestmark = pytest.mark.timeout(600)
-
-ANY_BUT_WATCHDOG = 'alertname!="SparkStreamWatchdog"'
 
 
 def long_trigger(t: int) -> Values:
@@ -157,28 +155,6 @@ WORLDS = {
     "ended well": ended_well,
     "without a checkpoint location": without_location,
 }
-
-
-def check_silent(folder, worlds, length: int, step: int) -> None:
-    """Nothing but the watchdog fired at any time; the names of what fired are in the failure."""
-    series = [
-        one for name, world in worlds.items() for one in input_series(world, length, step, app=name)
-    ]
-    check_series_silent(folder, series, length, step)
-
-
-def check_series_silent(folder, series, length: int, step: int) -> None:
-    """The same of series in promtool's form."""
-    test = RuleTest(series, step)
-    window = f'ALERTS{{alertstate="firing",{ANY_BUT_WATCHDOG}}}[{length}s]'
-    test.expectations.append(
-        {
-            "eval_time": f"{length}s",
-            "expr": f"sum by (alertname, app) (count_over_time({window}))",
-            "exp_samples": [],
-        }
-    )
-    run(folder, step, test)
 
 
 def test_nothing_pages_for_what_is_no_fault(tmp_path):

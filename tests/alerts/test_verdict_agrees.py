@@ -97,11 +97,11 @@ class History:
         """The ids of the present run."""
         return {"id": IDS["id"], "runId": self.run_id}
 
-    def batch(self, **rates: float) -> None:
-        """A batch of two seconds that ends now."""
-        progress = {**self.ids, "name": "orders", "timestamp": iso(self.now - 2), **rates}
+    def batch(self, seconds: float = 2.0, **rates: float) -> None:
+        """A batch that ends now."""
+        progress = {**self.ids, "name": "orders", "timestamp": iso(self.now - seconds), **rates}
         progress |= {"batchId": self.batches, "numInputRows": 10}
-        progress |= {"durationMs": {"triggerExecution": 2000}, "stateOperators": []}
+        progress |= {"durationMs": {"triggerExecution": seconds * 1000}, "stateOperators": []}
         offsets = {
             "startOffset": {"logOffset": self.batches},
             "endOffset": {"logOffset": self.batches + 1},
@@ -235,7 +235,7 @@ def loop(history: History, t: int) -> None:
 
 def fall_behind(history: History, _: int) -> None:
     """More arrives than is processed; no source tells its backlog."""
-    history.batch(inputRowsPerSecond=20.0, processedRowsPerSecond=10.0)
+    history.batch(STEP, inputRowsPerSecond=20.0, processedRowsPerSecond=10.0)
     history.look(active=False, data=True)
 
 

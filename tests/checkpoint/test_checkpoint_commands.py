@@ -190,6 +190,29 @@ def test_preflight_reads_a_description(checkpoint, tmp_path, capsys):
     assert run("preflight", checkpoint, "--plan", tmp_path / "nowhere.json") == 2
 
 
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("kakfa", "kafka"),
+        ("detla", "delta"),
+        ("Foreachbach", "foreachBatch"),
+        ("parqet", "parquet"),
+    ],
+)
+def test_typo_in_a_sinks_name_is_told(typo, meant, checkpoint, capsys):
+    """Status 2, and the name that was meant."""
+    with pytest.raises(SystemExit) as ended:
+        run("restart", checkpoint, "--sink", typo)
+    assert ended.value.code == 2
+    assert f"there is no sink {typo!r}; did you mean {meant!r}? known: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sink", ["hudi", "MyTable", "ForeachBatch", "ORC"])
+def test_sink_that_is_no_typo_is_taken(sink, checkpoint):
+    """A sink of the user's own is one whose replay is unknown."""
+    assert run("restart", checkpoint, "--sink", sink) in {0, 1, 2}
+
+
 def test_lint_and_diff(checkpoint, tmp_path, capsys):
     """Two checkpoints with one id are a copy; a diff of a thing with itself is empty."""
     other = unpack("4.3.0/agg-rocksdb", tmp_path / "copy")

@@ -77,7 +77,7 @@ def load(folder: Path = PLACE) -> Recording:
 class Prometheus:
     """A Prometheus on loopback, with exemplars. A context manager."""
 
-    def __init__(self, folder: Path, data: Path, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, data: Path, config: dict[str, Any], *options: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "prometheus.yml"
         file.write_text(dump(config))
@@ -92,6 +92,7 @@ class Prometheus:
             "--storage.tsdb.retention.time=10y",
             f"--web.listen-address=127.0.0.1:{port}",
             "--enable-feature=exemplar-storage",
+            *options,
         )
 
     def __enter__(self) -> Self:

@@ -90,6 +90,23 @@ def test_terminal_gets_text_that_cant_be_coloured_by_a_name():
     assert stream.getvalue().count("\n") == 1
 
 
+class OutStream(io.StringIO):
+    """What a notebook puts in the place of standard error: no terminal, and people read it."""
+
+    __module__ = "ipykernel.iostream"
+
+
+def test_notebook_gets_text_without_colours():
+    """One line per event that a person can read, whatever a name tries; no JSON, no escape codes."""
+    stream = OutStream()
+    make_logger("info", stream).info("query started", query="a\x1b]0;owned\x07\nb")
+    text = stream.getvalue()
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
+    assert "query started" in text
+    assert not text.startswith("{")
+
+
 FORGED = "2026-11-18T00:00:00Z [info     ] forged"
 
 

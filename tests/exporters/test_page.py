@@ -65,7 +65,7 @@ def test_failed_query_gives_back_what_does_not_stay():
         shown = [labels for _, labels in samples_of(registry) if ("query", "orders") in labels]
         assert exporter._budget.used == len(shown)
     tell(exporter, fleet, life.started(), life.progress())
-    assert len(shown) < exporter._budget.used <= full
+    assert len(shown) < exporter._budget.used <= full + 1  # the count of its failure stays
     exporter.export(update_of(fleet.queries[life.query_id], forgotten=True))
     assert exporter._budget.used == 0
 
@@ -89,7 +89,7 @@ def test_throwaway_queries_that_fail_hide_no_healthy_one():
     agent.registry.register(agent.prometheus)
     samples = page(agent)
     assert value(samples, "query_active", query="healthy") == 1
-    assert value(samples, "agent_series", query=None) < 10_000
+    assert value(samples, "agent_series", query=None) < 10_500
     assert len(agent.queries) == 501
     assert len(json.loads(agent.live.render())["queries"]) == 501
 

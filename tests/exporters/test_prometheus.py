@@ -95,6 +95,7 @@ def test_state_operators_per_batch_figures_add_up():
             "rocksdbSstFileSize": 4096,
             "loadedMapCacheHitCount": 40,
             "numDroppedDuplicateRows": 6,
+            "someNewMetric": 6,
             "SnapshotLastUploaded.partition_0_default": 1,
         },
     }
@@ -111,7 +112,9 @@ def test_state_operators_per_batch_figures_add_up():
     assert value(samples, "state_rocksdb_get_seconds_total", **label) == 1.5
     assert value(samples, "state_rocksdb_sst_file_bytes", **label) == 4096
     assert value(samples, "state_hdfs_map_cache_hits_total", **label) == 40
-    assert value(samples, "state_custom", metric="numDroppedDuplicateRows", **label) == 6
+    assert value(samples, "state_duplicate_rows_dropped_total", **label) == 18
+    assert value(samples, "state_custom", metric="someNewMetric", **label) == 6
+    assert value(samples, "state_custom", metric="numDroppedDuplicateRows", **label) is None
     assert value(samples, "state_snapshot_lag_versions", **label) == 2
 
 
@@ -211,7 +214,7 @@ def test_forgotten_query_leaves_nothing():
 
 
 def test_failed_query_keeps_the_series_that_page_and_its_settings():
-    """State, active, info and start time stay until it starts again, and so does an opt-out."""
+    """What its page says stays until it starts again, and so does an opt-out."""
     own = {"alerting": False, "thresholds": {"late_ratio": 0.1}}
     exporter, fleet, registry = exporter_alone(grace_seconds=0, queries={"orders": own})
     life = Life()
@@ -226,11 +229,21 @@ def test_failed_query_keeps_the_series_that_page_and_its_settings():
         "query_state",
         "query_active",
         "query_info",
+        "query_failure_info",
+        "query_reason_info",
+        "query_terminations_total",
         "query_started_timestamp_seconds",
+        "query_ended_timestamp_seconds",
+        "last_commit_timestamp_seconds",
+        "last_committed_batch_id",
         "alerting_enabled",
         "query_expected",
     }
-    assert value(samples_of(registry), "alerting_enabled") == 0
+    samples = samples_of(registry)
+    assert value(samples, "alerting_enabled") == 0
+    assert value(samples, "last_committed_batch_id") == 0
+    assert value(samples, "query_terminations_total", outcome="failed", error_class="E") == 1
+    assert value(samples, "query_failure_info", error_class="E", cause_class="", message="x") == 1
     tell(exporter, fleet, life.started(), life.progress())
     assert value(samples_of(registry), "batches_total", data="true") == 1
 
@@ -248,8 +261,10 @@ def test_counters_are_there_again_when_a_failed_query_starts(first):
     samples = samples_of(registry)
     assert value(samples, "batches_replayed_total") == 0
     assert value(samples, "batches_total", data="false") == 0
-    for outcome in ("stopped", "failed", "unknown"):
-        assert value(samples, "query_terminations_total", outcome=outcome) == 0
+    for outcome, error_class in (("stopped", ""), ("failed", "other"), ("unknown", "")):
+        ends = {"outcome": outcome, "error_class": error_class}
+        assert value(samples, "query_terminations_total", **ends) == 0
+    assert value(samples, "query_terminations_total", outcome="failed", error_class="E") == 1
 
 
 def test_gauges_of_other_code_go_with_its_run():
@@ -310,11 +325,11 @@ def test_new_checkpoint_under_an_old_name_is_counted():
 
 
 def test_idle_query_is_fresh_although_it_was_restarted_often():
-    """Three deploys make its verdict `restarting`; that nothing came since ages no output."""
+    """Three failures make its verdict `restarting`; that nothing came since ages no output."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
     for _ in range(3):
-        tell(exporter, fleet, life.started(), life.progress(), life.terminated())
+        tell(exporter, fleet, life.started(), life.progress(), life.terminated("E: x"))
     tell(exporter, fleet, life.started(), life.idle())
     wait_until(exporter, NOW + 290)
     samples = samples_of(registry)

@@ -310,7 +310,7 @@ def test_scrape_that_was_cut_is_no_scrape(serve):
 
     asking = threading.Timer(0.2, ask)
     asking.start()
-    assert not server.await_scrape(4)
+    assert not server.scrapers.await_any(4)
     asking.join()
     assert begun == [b"H"]
 

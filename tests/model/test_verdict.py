@@ -7,7 +7,7 @@ from stage import Life, apply_to, recorded
 
 from streamgauge.model.decoder import decode
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import Gone, QueryStatus, RunDetails, Tasks
+from streamgauge.model.observations import Gone, GoneCause, QueryStatus, RunDetails, Tasks
 from streamgauge.model.verdict import STATES, judge
 
 START = 1_794_787_200.0  # 2026-11-16T00:00:00Z
@@ -47,14 +47,16 @@ class Story:
         )
         return self
 
-    def batch(self, after=1.0, rows=10, backlog=0, rates=(10.0, 20.0)):
+    def batch(self, after=1.0, rows=10, backlog=0, rates=(10.0, 20.0), seconds=0.5, **source_says):
         self.now += after
-        text = json.loads(self.life.progress(_iso(self.now - 0.5)))
+        text = json.loads(self.life.progress(_iso(self.now - seconds)))
         progress = text["progress"]
+        progress["durationMs"]["triggerExecution"] = int(seconds * 1000)
         progress["numInputRows"] = rows
         progress["inputRowsPerSecond"], progress["processedRowsPerSecond"] = rates
         source = progress["sources"][0]
         source["numInputRows"] = rows
+        source.update(source_says)
         if backlog is None:
             source["latestOffset"] = None
         else:
@@ -168,6 +170,66 @@ def _retrying_a_poisoned_row():
     return story
 
 
+def _retry_loop():
+    """Somebody's code catches the error of each job and tries again; other tasks finish each time."""
+    story = Story().start().batch(seconds=4.0)
+    for n in range(150):
+        tasks = {"running": 1, "completed": 7 * n, "failed": 4 * n, "jobs": n + 1, "failed_jobs": n}
+        story.look(tasks=tasks, batch_id=1)
+    return story
+
+
+def _retry_loop_in_the_first_batch():
+    story = Story().start()
+    for n in range(150):
+        tasks = {"running": 1, "completed": 7 * n, "failed": 4 * n, "jobs": n + 1, "failed_jobs": n}
+        story.look(tasks=tasks, batch_id=0)
+    return story
+
+
+def _retry_loop_without_failures():
+    """The jobs succeed, what the code does with their result does not: the same work, hour after hour."""
+    story = Story().start().batch(after=5.0, seconds=4.0)
+    for n in range(800):
+        story.look(tasks={"running": 1, "completed": 8 * n, "failed": 0, "jobs": 2 * n}, batch_id=1)
+    return story
+
+
+def _large_healthy_batch():
+    """After a day's outage: two hours instead of four seconds, in the three jobs that a batch has."""
+    story = Story().start().batch(after=5.0, seconds=4.0)
+    for n in range(1440):
+        story.look(tasks={"running": 8, "completed": n, "failed": 0, "jobs": 3}, batch_id=1)
+    return story
+
+
+def _large_batch_that_lost_executors():
+    """Tasks that failed with their executors run again; no job failed."""
+    story = Story().start().batch(after=5.0, seconds=4.0)
+    for n in range(1440):
+        tasks = {"running": 8, "completed": n, "failed": n // 10, "jobs": 3, "failed_jobs": 0}
+        story.look(tasks=tasks, batch_id=1)
+    return story
+
+
+def _backfill():
+    """The first batch reads a year; nothing is known of how long one takes."""
+    story = Story().start()
+    for n in range(3000):
+        tasks = {"running": 8, "completed": n, "failed": 0, "jobs": n // 50}
+        story.look(tasks=tasks, batch_id=0)
+    return story
+
+
+def _batch_that_failed_a_job_and_went_on():
+    """One failed job is no loop: code may do without it."""
+    story = Story().start().batch(after=5.0, seconds=4.0)
+    for n in range(1440):
+        tasks = {"running": 8, "completed": n, "failed": 4, "jobs": 3, "failed_jobs": 1}
+        story.look(tasks=tasks, batch_id=1)
+    return story
+
+
 def _awake_again():
     """A quiet night, and now data: at work, though no event has said so yet."""
     story = Story().start().batch().idle().waiting()
@@ -227,7 +289,51 @@ def _falling_behind():
 def _falling_behind_by_rate():
     story = Story().start()
     for _ in range(40):
-        story.batch(after=10.0, backlog=None, rates=(30.0, 20.0))
+        story.batch(after=10.0, backlog=None, rates=(30.0, 20.0), seconds=9.9)
+    return story
+
+
+def _falling_behind_by_a_hair():
+    story = Story().start()
+    for _ in range(40):
+        story.batch(after=10.0, backlog=None, rates=(1.2, 1.1), seconds=9.9)
+    return story
+
+
+def _a_file_every_three_minutes():
+    """Each batch by itself reads in seconds what took minutes to come: rates of such batches say nothing."""
+    story = Story(trigger_seconds=2.0).start()
+    for _ in range(20):
+        story.batch(after=180.0, backlog=None, rates=(1.4, 1.0), seconds=4.0)
+    return story
+
+
+def _file_after_file_with_idle_triggers_between():
+    """One that had nothing to do in between is not behind."""
+    story = Story().start()
+    for _ in range(20):
+        story.batch(after=25.0, backlog=None, rates=(1.4, 1.0), seconds=24.0)
+        story.idle(after=1.0)
+    return story.batch(after=25.0, backlog=None, rates=(1.4, 1.0), seconds=24.0)
+
+
+def _falling_behind_in_files():
+    """Delta tells the files that wait, and no rows."""
+    story = Story().start()
+    for n in range(40):
+        waiting = {"numFilesOutstanding": str(10 + 3 * n), "numBytesOutstanding": str(1000 * n)}
+        delta = "DeltaSource[s3://lake/orders]"
+        story.batch(after=10.0, backlog=None, description=delta, metrics=waiting)
+    return story
+
+
+def _files_that_come_and_go():
+    """A few files more or less are no trend, nor are the rates where files are known."""
+    story = Story().start()
+    for n in range(40):
+        waiting = {"numFilesOutstanding": str((3, 5, 2, 4)[n % 4])}
+        rates, delta = (30.0, 20.0), "DeltaSource[s3://lake/orders]"
+        story.batch(*(10.0, 10, None, rates), seconds=9.9, description=delta, metrics=waiting)
     return story
 
 
@@ -295,6 +401,39 @@ def _restarting():
     return story.start().batch()
 
 
+def _deployed_three_times():
+    story = Story()
+    for _ in range(5):
+        story.start().batch().end()
+    return story.start().batch()
+
+
+def _two_failures_among_deployments():
+    story = Story()
+    for error in (None, "E: x", None, None, None):
+        story.start().batch().end(error)
+    return story.start().batch()
+
+
+def _application_restarted_in_a_notebook():
+    story = Story()
+    for _ in range(5):
+        story.start().batch()
+        gone = {"cause": GoneCause.APPLICATION_STOPPED, "why": "the Spark application was stopped"}
+        ids = {"query_id": story.life.query_id, "run_id": story.life.run_id}
+        apply_to(story.fleet, Gone(**ids, at=story.now, **gone))
+    return story.start().batch()
+
+
+def _vanished_again_and_again():
+    story = Story()
+    for _ in range(3):
+        story.start().batch()
+        ids = {"query_id": story.life.query_id, "run_id": story.life.run_id}
+        apply_to(story.fleet, Gone(**ids, at=story.now, cause=GoneCause.INACTIVE, why="inactive"))
+    return story.start().batch()
+
+
 def _available_now_every_minute():
     story = Story("available_now", None)
     for _ in range(10):
@@ -351,6 +490,13 @@ TABLE = [
     (_hung_batch, "stalled", "no task finished for"),
     (_retrying_batch, "stalled", "tasks failed, none finished"),
     (_retrying_a_poisoned_row, "stalled", "3 failed and were tried again"),
+    (_retry_loop, "stalled", "149 jobs of it failed"),
+    (_retry_loop_in_the_first_batch, "stalled", "jobs of it failed"),
+    (_retry_loop_without_failures, "stalled", "it has begun 1598 jobs"),
+    (_large_healthy_batch, "running", "1439 tasks done"),
+    (_large_batch_that_lost_executors, "running", "143 failed and tried again"),
+    (_backfill, "starting", "no batch yet"),
+    (_batch_that_failed_a_job_and_went_on, "running", "1439 tasks done"),
     (_awake_again, "running", "4 tasks done"),
     (_asking_for_data, "idle", "waiting for data"),
     (_hung_first_batch, "stalled", "batch 0 has run for"),
@@ -362,14 +508,23 @@ TABLE = [
     (_wobbling, "running", "done"),
     (_a_few_rows_left, "running", "done"),
     (_falling_behind_by_rate, "falling_behind", "30 rows/s arrive"),
+    (_falling_behind_by_a_hair, "falling_behind", "1.2 rows/s arrive, 1.1 rows/s are processed"),
+    (_a_file_every_three_minutes, "running", "done in 4.0 s"),
+    (_file_after_file_with_idle_triggers_between, "running", "done"),
+    (_falling_behind_in_files, "falling_behind", "files in source 0-delta"),
+    (_files_that_come_and_go, "running", "done"),
     (_catching_up, "catching_up", "backlog fell"),
     (_steady, "running", "done"),
     (_steady_without_backlog, "running", "done"),
-    (_failed, "failed", "IllegalStateException: java.lang.IllegalStateException: batch 7"),
+    (_failed, "failed", "IllegalStateException: batch 7 doesn't exist"),
     (_stopped, "stopped", "without an error"),
     (_available_now_without_data, "stopped", "nothing new"),
     (_lost, "stopped", "not known"),
     (_restarting, "restarting", "4 starts in"),
+    (_deployed_three_times, "running", "done"),
+    (_two_failures_among_deployments, "running", "done"),
+    (_application_restarted_in_a_notebook, "running", "done"),
+    (_vanished_again_and_again, "restarting", "4 starts in"),
     (_available_now_every_minute, "running", "done"),
     (_available_now_has_just_begun, "starting", "no batch yet"),
     (_continuous, "running", "continuous"),
@@ -475,8 +630,8 @@ def test_continuous_is_known_by_its_epochs_where_the_trigger_is_not():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("query-terminated-foreachbatch-error", "ValueError: boom in foreachBatch"),
-        ("query-terminated-task-error", "[USER_RAISED_EXCEPTION] x"),
+        ("query-terminated-foreachbatch-error", "caused by ValueError: boom in foreachBatch"),
+        ("query-terminated-task-error", "USER_RAISED_EXCEPTION: x"),
     ],
 )
 def test_failure_is_told_in_the_words_of_who_raised_it(name, words):

@@ -24,8 +24,8 @@ def _seen(listener, name, batches):
     return page(listener._agent)
 
 
-def test_every_event_arrives_through_one_call(listen, rows):
-    """Started, batches and the end are seen, and none came the slow way."""
+def test_every_event_arrives_without_python_on_the_bus(listen, rows):
+    """Started, batches and the end are seen, and none came by a slower way."""
     listener = listen()
     query = _start(rows, "plain")
     commits(query, 5)
@@ -38,6 +38,7 @@ def test_every_event_arrives_through_one_call(listen, rows):
     assert value(samples, "query_terminations_total", query="plain", outcome="stopped") == 1
     assert value(samples, "agent_fallback_events_total", query=None) == 0
     assert value(samples, "agent_missed_batches_total", query=None) == 0
+    assert value(samples, "agent_callback_seconds_count", query=None) is None
     assert sum(listener.stats.of("errors").values()) == 0
 
 
@@ -99,13 +100,15 @@ def test_closed_listener_is_removed_and_hears_again_once_added(listen, rows, spa
     assert sum(listener.stats.of("errors").values()) == 0
 
 
-def test_unknown_spark_falls_back_to_public_objects(listen, rows, monkeypatch):
-    """Where the fast path is missing the same numbers come the slow way, and that is counted."""
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_unknown_spark_falls_back(listen, rows, monkeypatch, lacking):
+    """Without the queue by a callback, without that through public objects: same numbers, counted."""
 
     def missing(_):
         raise AttributeError("no such class in this Spark")
 
-    monkeypatch.setattr("streamgauge.listener.stream_listener.wrap", missing)
+    for way in ("make_queue_listener", "wrap_callback")[:lacking]:
+        monkeypatch.setattr(f"streamgauge.listener.stream_listener.{way}", missing)
     listener = listen()
     query = _start(rows, "slow")
     commits(query, 2)
@@ -113,12 +116,14 @@ def test_unknown_spark_falls_back_to_public_objects(listen, rows, monkeypatch):
     samples = _seen(listener, "slow", 2)
     assert value(samples, "query_starts_total", query="slow") == 1
     assert value(samples, "agent_fallback_events_total", query=None) >= 3
+    assert value(samples, "agent_callback_seconds_count", query=None) >= 3
+    assert listener.stats.of("errors") == {"bridge": lacking}
     batches = value(samples, "batches_total", query="slow", data="true")
     assert value(samples, "input_rows_total", query="slow") == 10 * batches
 
 
 def test_event_without_json_falls_back(listen, rows, monkeypatch):
-    """An event object that lost its `json()` is read through PySpark's classes."""
+    """On the callback too: an event object that lost its `json()` is read through PySpark's classes."""
 
     class Without:
         def __init__(self, jevent):
@@ -130,7 +135,11 @@ def test_event_without_json_falls_back(listen, rows, monkeypatch):
         def __getattr__(self, name):
             return getattr(self._jevent, name)
 
+    def missing(_):
+        raise AttributeError("no queue in this JVM")
+
     take = bridge.Bridge._take
+    monkeypatch.setattr("streamgauge.listener.stream_listener.make_queue_listener", missing)
     monkeypatch.setattr(
         bridge.Bridge, "_take", lambda self, kind, jevent: take(self, kind, Without(jevent))
     )

@@ -19,6 +19,7 @@ import msgspec
 from streamgauge.errors import StreamgaugeError
 from streamgauge.masking import LONGEST_TEXT, clean, mask
 
+from .causes import condense
 from .events import Event, Idle, Operator, Progress, Sink, Source, Started, Terminated
 from .kinds import sink_kind
 from .phases import FROM_SPARK, PLANS_BATCH, RUNS_BATCH, WHOLE_TRIGGER
@@ -39,6 +40,7 @@ from .wire import (
 )
 
 _SHOWN = 200
+_MOST_NAMES = 4096  # that are remembered
 _SNAPSHOT = "SnapshotLastUploaded."
 # The host after a masked password may look like a hash, but is none.
 _IDENTITY = re.compile(
@@ -101,14 +103,17 @@ def _to_event(wire: WireEvent, text: str | bytes) -> Event:
     return Started(query_id=query_id, run_id=run_id, name=_name(wire.name), at=at)
 
 
-@lru_cache(maxsize=4096)
-def _clean_short(name: str) -> str:
-    return clean(name)
+_cleaned: dict[str, str] = {}  # names as they come, and as they may be shown
 
 
 def _clean(name: str) -> str:
     """`clean`, remembered: the same few hundred names come with every event."""
-    return _clean_short(name) if len(name) <= 512 else clean(name)
+    known = _cleaned.get(name)
+    if known is None:
+        known = clean(name)
+        if len(name) <= 512 and len(_cleaned) < _MOST_NAMES:
+            _cleaned[name] = known
+    return known
 
 
 def _identity(text: str) -> str:
@@ -122,7 +127,7 @@ def _name(name: str | None) -> str | None:
 def _to_terminated(
     query_id: str, run_id: str, exception: str | None, given: str | None
 ) -> Terminated:
-    text = mask(exception) if exception else None
+    text = mask(condense(exception)) if exception else None
     return Terminated(
         query_id=query_id,
         run_id=run_id,
@@ -244,10 +249,11 @@ def _to_operator(index: int, wire: WireOperator) -> Operator:
         number = to_long(value)
         if number is None:
             continue
-        if key.startswith(_SNAPSHOT):
+        known = _cleaned.get(key)  # most of an event's names are in here: save the calls
+        if known is None and key.startswith(_SNAPSHOT):
             snapshots[_clean(key.removeprefix(_SNAPSHOT))] = int(number)
         else:
-            custom[_clean(key)] = number
+            custom[known or _clean(key)] = number
     return Operator(
         label=f"{index}-{name}",
         name=name,

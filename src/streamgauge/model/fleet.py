@@ -29,7 +29,15 @@ from .query import End, Query
 from .retention import find_expired, find_faded
 from .runs import RunLog
 from .sources.broker_offsets import BrokerOffsets
-from .transitions import begin_run, finish, renew, take_idle_event, take_progress, take_status
+from .transitions import (
+    begin_run,
+    end_of,
+    finish,
+    renew,
+    take_idle_event,
+    take_progress,
+    take_status,
+)
 from .update import Applied
 
 # Observations of one run of one query.
@@ -63,7 +71,7 @@ class Fleet:
         self.queries: Mapping[str, Query] = {}
 
     def apply(self, cause: Event | Observation, now: float) -> Applied:
-        """Take in what the agent learned, whatever it is: the one way in."""
+        """Take in what the agent learned, whatever it is: the one way in. Its times are steady ones."""
         if isinstance(cause, Started | Progress | Idle | Terminated):
             return self._apply_event(cause, now)
         if isinstance(cause, ApplicationStatus):
@@ -149,13 +157,8 @@ class Fleet:
 
     def _terminate(self, query: Query, event: Terminated, now: float) -> Query:
         self._runs.note_end(event.run_id)
-        end = End(
-            at=now,
-            outcome="failed" if event.exception else "stopped",
-            error_class=event.error_class,
-            exception=event.exception,
-        )
-        return finish(self._count_unreported(query, event.run_id), event.run_id, end)
+        known = self._count_unreported(query, event.run_id)
+        return finish(known, event.run_id, end_of(event, now))
 
     def _count_unreported(self, query: Query, run_id: str) -> Query:
         """Count the batches that the last poll found done: no event of theirs comes after the end."""
@@ -253,7 +256,7 @@ class Fleet:
         if isinstance(cause, CheckpointNames):
             return msgspec.structs.replace(query, checkpoint=cause)
         if isinstance(cause, Unseen):
-            return msgspec.structs.replace(query, unseen=cause)
+            return msgspec.structs.replace(query, unseen=cause, recovery=None)
         lags = weigh(query.lags, cause.waiting, until=cause.until)
         return msgspec.structs.replace(query, lags=lags)
 
@@ -286,14 +289,7 @@ class Fleet:
     def _lose(self, query: Query, gone: Gone) -> Query:
         """End a run whose Terminated event never came."""
         self._runs.note_end(gone.run_id)
-        end = End(
-            at=gone.at,
-            outcome="failed" if gone.exception else "unknown",
-            why=gone.why,
-            error_class=gone.error_class,
-            exception=gone.exception,
-        )
-        return finish(query, gone.run_id, end)
+        return finish(query, gone.run_id, end_of(gone, gone.at))
 
     def _take_broker_offsets(self, seen: BrokerOffsets) -> list[Query]:
         """What a broker itself says; it changes ended queries too."""

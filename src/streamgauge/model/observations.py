@@ -29,13 +29,31 @@ class Phase(Word):
 
 
 class UnseenCause(Word):
-    """What keeps a Connect client from seeing its queries."""
+    """What keeps the agent from seeing its queries."""
 
     SERVER_GONE = "server_gone"
     NETWORK_CUT = "network_cut"
     SESSION_DEAD = "session_dead"
     LISTENER_CLEARED = "listener_cleared"
     LISTENER_REMOVED = "listener_removed"
+    JVM_SILENT = "jvm_silent"
+    JVM_REFUSES = "jvm_refuses"
+
+    @property
+    def sentence(self) -> str:
+        """The cause for people to read, without what changes from poll to poll."""
+        return _UNSEEN_SENTENCES[self]
+
+
+_UNSEEN_SENTENCES = {
+    UnseenCause.SERVER_GONE: "the Connect server is gone: nothing answers at its address",
+    UnseenCause.NETWORK_CUT: "the Connect server does not answer",
+    UnseenCause.SESSION_DEAD: "its Connect session is dead; the application needs a new one",
+    UnseenCause.LISTENER_CLEARED: "Connect has cleared this session's listeners",
+    UnseenCause.LISTENER_REMOVED: "the listener was removed from this query's session",
+    UnseenCause.JVM_SILENT: "the JVM of the driver does not answer",
+    UnseenCause.JVM_REFUSES: "the JVM of the driver refuses connections",
+}
 
 
 class GoneCause(Word):
@@ -47,6 +65,7 @@ class GoneCause(Word):
     SESSION_DIED = "session_died"
     PROCESS_ENDED = "process_ended"
     PROCESS_TERMINATED = "process_terminated"
+    JVM_GONE = "jvm_gone"
 
     @property
     def sentence(self) -> str:
@@ -61,6 +80,7 @@ _GONE_SENTENCES = {
     GoneCause.SESSION_DIED: "its Connect session died; the application has a new one",
     GoneCause.PROCESS_ENDED: "the process ended",
     GoneCause.PROCESS_TERMINATED: "the process was told to end by SIGTERM",
+    GoneCause.JVM_GONE: "the JVM of the driver is gone: connection refused",
 }
 
 
@@ -79,6 +99,7 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     output_mode: str | None = None
     sink: str | None = None
     state_provider: str | None = None
+    watermark_delay: float | None = None  # seconds, the largest in the plan
 
 
 class Tasks(Struct, frozen=True, kw_only=True):
@@ -87,6 +108,8 @@ class Tasks(Struct, frozen=True, kw_only=True):
     running: int
     completed: int
     failed: int
+    jobs: int = 0  # that the batch has begun
+    failed_jobs: int = 0
 
 
 class QueryStatus(Struct, frozen=True, kw_only=True):
@@ -99,7 +122,10 @@ class QueryStatus(Struct, frozen=True, kw_only=True):
     data_available: bool
     phase: Phase
     batch_id: int | None = None  # the batch that runs, or will run next
-    trigger_started_at: float | None = None
+    trigger_started_at: float | None = (
+        None  # as Spark says, by its wall clock: tells triggers apart
+    )
+    clock_offset: float = 0.0  # what that clock is ahead of the steady one
     tasks: Tasks | None = None
     listening: bool | None = None  # is our listener on the bus of this query's session?
 

@@ -13,6 +13,7 @@ from .events import Progress
 from .lag import SourceLag
 from .observations import (
     CheckpointNames,
+    GoneCause,
     PlannedBatch,
     QueryStatus,
     RunDetails,
@@ -20,15 +21,37 @@ from .observations import (
     Unseen,
 )
 
+EVENTS_MISSING = "events of its batches do not arrive"
 
-class Moment(Struct, frozen=True):
+
+class Backlog(Struct, frozen=True):
+    """What one source has not processed yet."""
+
+    source: str  # its label
+    unit: str  # rows, files, bytes or versions
+    amount: float
+
+
+class Moment(Struct, frozen=True, kw_only=True):
     """How far behind a query was after one of its batches."""
 
     at: float
     rows: int | None
-    backlog: float | None
-    input_rate: float | None
-    processed_rate: float | None
+    backlog: float | None  # rows over all sources; unknown when one of them is
+    backlogs: tuple[Backlog, ...] = ()  # of each source, in each unit that is known
+    complete: bool = True  # each source tells its backlog in some unit
+    busy: float = 0.0  # seconds spent in batches, since the run began
+    input_rate: float | None = None
+    processed_rate: float | None = None
+
+
+class Recovery(Struct, frozen=True, kw_only=True):
+    """Signs of a query come again after a time without; the query is blind until they keep coming."""
+
+    why: str  # what hid it, in words that don't change
+    since: float  # the first of the signs
+    signs: int = 1
+    sight: bool = False  # it could not be reached at all, and now it can
 
 
 class End(Struct, frozen=True, kw_only=True):
@@ -36,24 +59,41 @@ class End(Struct, frozen=True, kw_only=True):
 
     at: float
     outcome: str  # stopped, failed, unknown
+    gone: GoneCause | None = None  # how that is known, where no event said it
     why: str = ""
-    error_class: str | None = None
+    error_class: str | None = None  # of the outermost exception
+    cause_class: str | None = None  # of the innermost; None when that is the same, or unknown
+    message: str = ""  # first line of the innermost, masked, at most 200 characters
     exception: str | None = None
+
+    @property
+    def clean(self) -> bool:
+        """Whether somebody wanted this end: the query, its session or its application was stopped."""
+        return self.outcome == "stopped" or (self.outcome == "unknown" and self.gone in _WANTED)
+
+
+_WANTED = frozenset(
+    {
+        *(GoneCause.APPLICATION_STOPPED, GoneCause.SESSION_STOPPED),
+        *(GoneCause.PROCESS_ENDED, GoneCause.PROCESS_TERMINATED),
+    }
+)
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """Everything known of one query at one moment."""
+    """Everything known of one query at one moment. Times are those of the steady clock."""
 
     query_id: str
     run_id: str
     label: str  # value of the label `query`
     name: str | None = None
     first_seen_at: float
-    last_event_at: float  # driver's clock at receipt
+    last_event_at: float  # at receipt
     silence_floor: float
     watch_seconds: float = 5.0
     started_at: float | None = None
     starts: tuple[float, ...] = ()
+    unclean_starts: tuple[float, ...] = ()  # the first, and those after an end that was not clean
     end: End | None = None
     last_end: End | None = None  # how the run before this one ended
     last_trigger: str = "unknown"  # of the run before this one: most likely this one's too
@@ -72,6 +112,7 @@ class Query(Struct, frozen=True, kw_only=True):
     checkpoint: CheckpointNames | None = None
     status: QueryStatus | None = None
     unseen: Unseen | None = None  # what hides it, until an event or a look finds it again
+    recovery: Recovery | None = None  # it was hidden, and is not long enough back
     first_batch: int | None = None  # the batch that the first look of this run found
     active_since: float | None = None
     data_since: float | None = None
@@ -85,6 +126,7 @@ class Query(Struct, frozen=True, kw_only=True):
     moments: tuple[Moment, ...] = ()
     gaps: tuple[float, ...] = ()
     longest: tuple[tuple[int, float], ...] = ()  # (minute, longest batch in it), of the last hour
+    longest_ever: float = 0.0  # longest batch that was seen, of any run
 
     @property
     def live(self) -> bool:
@@ -158,7 +200,7 @@ class Query(Struct, frozen=True, kw_only=True):
         """The last look, while it still tells of the present; a sick JVM does not let us look."""
         look = self.status
         fresh = look is not None and now - look.at <= 6 * self.watch_seconds + 30
-        return look if fresh else None
+        return look if fresh and self.unseen is None else None
 
     def inflight_since(self, now: float) -> float | None:
         """When the trigger that runs now began; None when none does, or when it can't be seen."""

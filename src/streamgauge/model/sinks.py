@@ -25,6 +25,14 @@ _SINKS = (
         "The table keeps what it has; every batch of the new query id is appended again.",
     ),
     Sink(
+        "iceberg", True, SKIPS,
+        "Iceberg keeps query id and batch id in each snapshot it commits and skips a batch up to the newest "
+        "one of this query; a new query id (a lost `metadata`, a new checkpoint) defeats this, and so does "
+        "expiring the query's last snapshot or rolling the table back.",
+        "The table keeps what it has; every batch of the new query id is appended again (in complete mode "
+        "the first one replaces the table).",
+    ),
+    Sink(
         "file", True, SKIPS,
         "The file sink skips every batch up to the newest in its `_spark_metadata`; readers that "
         "honour that log see each row once.",
@@ -69,9 +77,11 @@ _SINKS = (
         "Nothing is written.",
     ),
 )  # fmt: skip
+REMEMBER_BY_QUERY = frozenset({"delta", "iceberg"})  # skip a batch by (query id, batch id)
 SINKS = {sink.name: sink for sink in _SINKS}
 _FOLDED = {sink.name.lower(): sink for sink in _SINKS}
-_ALIASES = {"parquet": "file", "json": "file", "csv": "file", "orc": "file", "text": "file"}
+FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
+_ALIASES = dict.fromkeys(FILE_FORMATS, "file")
 
 
 def find_sink(name: str | None) -> Sink | None:

@@ -37,6 +37,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     # ---- how the rules run
     _seconds("evaluation_interval", 30, "how often the rules are evaluated"),
     _seconds("memory_window", _DAY, "how long a driver that is gone is remembered, and paged for"),
+    _seconds("memory_interval", 5 * _MINUTE, "how often what is remembered is sampled"),
+    _seconds("memory_recent", 30 * _MINUTE, "the part of it that is read as it was scraped"),
     _seconds(
         "seen_window", _MINUTE, "how long what was scraped once is there for the rules to see"
     ),
@@ -52,9 +54,16 @@ PARAMETERS: tuple[Parameter, ...] = (
     _seconds("missing_for", 10 * _MINUTE, "how long an expected query may be away"),
     _seconds("restart_window", 30 * _MINUTE, "window in which starts are counted; the verdict's"),
     Parameter(
-        "restart_count", 3, "count", "starts within the window that make a loop; the verdict's"
+        "restart_count",
+        3,
+        "count",
+        "starts within the window, less clean stops, that make a loop; the verdict's",
     ),
-    _seconds("restart_keep", 15 * _MINUTE, "how long a loop keeps firing after its last restart"),
+    _seconds(
+        "restart_keep",
+        15 * _MINUTE,
+        "how long a loop lasts after its last start; what it inhibits pages then",
+    ),
     # ---- progress
     _seconds(
         "stalled_seconds", 0, "floor under the silence budget that the agent gives each query"
@@ -78,8 +87,14 @@ PARAMETERS: tuple[Parameter, ...] = (
     _seconds("trend_for", 15 * _MINUTE, "how long it must go on growing"),
     _seconds("trend_keep", 10 * _MINUTE, "how long it keeps firing once it stopped growing"),
     Parameter("backlog_rows", 10_000, "rows", "a smaller backlog is no backlog", True),
+    Parameter("backlog_files", 100, "count", "the same in files, where rows are unknown", True),
+    Parameter("backlog_bytes", 2**30, "bytes", "the same in bytes, where rows are unknown", True),
+    Parameter("backlog_versions", 50, "versions", "the same in versions of a Delta table", True),
     _seconds("drain_seconds", 10 * _MINUTE, "a backlog that drains faster than this is none"),
     _seconds("overrun_for", 15 * _MINUTE, "how long batches must outlast their trigger interval"),
+    Parameter(
+        "overrun_busy_ratio", 0.5, "ratio", "share of its time in batches that makes it an overrun"
+    ),
     Parameter(
         "retention_share", 0.5, "ratio", "share of a source's retention that must stay in hand"
     ),
@@ -120,6 +135,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     # ---- regressions
     _seconds("baseline_window", 7 * _DAY, "history that a query is compared with"),
     _seconds("baseline_step", 5 * _MINUTE, "resolution of that history"),
+    _seconds("baseline_slice", _HOUR, "the history is summed once per slice of this length"),
+    _seconds("baseline_interval", _MINUTE, "how often the history is put together from its slices"),
     _seconds(
         "baseline_offset", _HOUR, "the newest part of it, left out: an incident trains nothing"
     ),
@@ -140,6 +157,9 @@ PARAMETERS: tuple[Parameter, ...] = (
     _seconds("reset_window", _HOUR, "how long a reset pages"),
     _seconds("reset_memory", _DAY, "how long the id before it is remembered"),
     _seconds("replay_window", _HOUR, "how long a replayed batch warns"),
+    _seconds(
+        "replay_for", _MINUTE, "how long it must be unknown whether the sink removes duplicates"
+    ),
     _seconds("shared_for", _MINUTE, "how long a checkpoint must be shared"),
     # ---- freshness objective
     _seconds(
@@ -148,6 +168,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("freshness_objective", 0.99, "ratio", "share of the time that must be fresh"),
     _seconds("burn_step", _MINUTE, "resolution of windows up to two hours"),
     _seconds("burn_coarse_step", 5 * _MINUTE, "resolution of longer windows"),
+    _seconds("burn_interval", 2 * _MINUTE, "how often windows of days are evaluated"),
     _seconds("burn_5m", 5 * _MINUTE, "short window of the fast burn"),
     _seconds("burn_30m", 30 * _MINUTE, "short window of the slow burn that pages"),
     _seconds("burn_1h", _HOUR, "long window of the fast burn"),
@@ -166,6 +187,13 @@ PARAMETERS: tuple[Parameter, ...] = (
     _seconds("blind_for", 5 * _MINUTE, "how long the agent must see nothing"),
     _seconds("heartbeat_seconds", 5 * _MINUTE, "age of the agent's heartbeat that is too old"),
     _seconds("dropped_window", 10 * _MINUTE, "window in which dropped events are counted"),
+    Parameter(
+        "skew_seconds",
+        60,
+        "count",
+        "seconds by which the clocks of driver and Prometheus may differ; no time_scale changes them",
+    ),
+    _seconds("skew_for", 5 * _MINUTE, "how long they must differ"),
     # ---- Alertmanager
     _seconds("group_wait", 30, "how long Alertmanager collects before it pages"),
     _seconds("group_interval", 5 * _MINUTE, "how long before news of a group is sent"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
-from .events import Event
+from .events import Event, Idle, Progress, Started, Terminated
 from .observations import Observation
 from .query import Query
+from .timeshift import shift_event, shift_query
 from .verdict import Verdict
 
 
@@ -31,7 +33,7 @@ class TraceIds(Struct, frozen=True):
 class Update(Struct, frozen=True, kw_only=True):
     """One event or observation, with what is known after it. Safe to keep, on any thread."""
 
-    at: float  # the driver's clock
+    at: float  # the steady clock, or the wall clock: see `Exporter.steady_times`
     cause: Event | Observation | None  # None: only time has passed
     query: Query  # with the cause taken in
     verdict: Verdict
@@ -43,3 +45,17 @@ class Update(Struct, frozen=True, kw_only=True):
     def changes_state(self) -> bool:
         """Whether the verdict's state is another one than before."""
         return self.previous is None or self.previous.state != self.verdict.state
+
+
+def shift_update(update: Update, by: float) -> Update:
+    """The update with its times moved from the steady clock to the wall clock."""
+    if not by:
+        return update
+    cause = update.cause
+    is_event = isinstance(cause, Started | Progress | Idle | Terminated)
+    return msgspec.structs.replace(
+        update,
+        at=update.at + by,
+        cause=shift_event(cause, by) if is_event else cause,  # type: ignore[arg-type]
+        query=shift_query(update.query, by),
+    )

@@ -6,14 +6,13 @@ never mistaken for stalled: silence counts only while something should be happen
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from itertools import combinations
-
 from msgspec import Struct
 
-from .query import Moment, Query
+from .query import EVENTS_MISSING, End, Moment, Query
+from .stall import describe_batch, find_stall
 from .thresholds import default_number
+from .trend import find_drain, find_growth
+from .wording import count, span
 
 STATES = (
     "starting",
@@ -30,33 +29,32 @@ STATES = (
 BLIND_SECONDS = 30.0
 RESTARTS, RESTART_WINDOW_SECONDS = default_number("restart_count"), default_number("restart_window")
 TREND_BATCHES, TREND_SECONDS = 5, 300.0
-_MARGIN = 1.05  # rates wobble; a few percent are no trend
-_CHANCE = 2.4  # so many times what chance makes of values without a trend: one time in a hundred
 _QUIET_SECONDS = 30.0
 
 
 class Verdict(Struct, frozen=True):
-    """A state of the contract, and the reason in words."""
+    """A state of the contract, the reason in words, and its cause in words that stay while the state lasts."""
 
     state: str
     reason: str
+    cause: str = ""  # "": the reason as it was when the state began
 
 
 def judge(query: Query, now: float, *, worker_seen_at: float | None = None) -> Verdict:
     """Judge one query at one moment; `worker_seen_at` is the agent's own last sign of life."""
     if query.end:
         return _ended(query)
-    if reason := _blind(query, now, worker_seen_at):
-        return Verdict("blind", reason)
-    if reason := _stalled(query, now):
-        return Verdict("stalled", reason)
-    if reason := _restarting(query, now):
-        return Verdict("restarting", reason)
+    if blind := _blind(query, now, worker_seen_at):
+        return Verdict("blind", *blind)
+    if stall := find_stall(query, now):
+        return Verdict("stalled", *stall)
+    if loop := _restarting(query, now):
+        return Verdict("restarting", *loop)
     if query.continuous:
         return Verdict("running", "continuous mode: Spark reports no batches, only start and end")
     if not query.has_batch and query.last_idle_at is None:
         since = query.started_at or query.first_seen_at
-        return Verdict("starting", f"no batch yet, {_span(now - since)} after the start")
+        return Verdict("starting", f"no batch yet, {span(now - since)} after the start")
     return _pace(query, now)
 
 
@@ -73,95 +71,53 @@ def _ended(query: Query) -> Verdict:
     if end is None:  # pragma: no cover - the caller asked
         raise ValueError("the query has not ended")
     if end.outcome == "failed":
-        words = _words(end.exception or "")[:200]
-        return Verdict("failed", f"{end.error_class or 'unknown error'}: {words}")
+        words = _words(end)
+        return Verdict("failed", words, words)
     if end.outcome == "stopped":
         nothing = "; it processed nothing new" if query.did_nothing_new else ""
         return Verdict("stopped", f"ended without an error{nothing}")
-    return Verdict("stopped", f"ended, and how is not known: {end.why}")
+    return Verdict("stopped", f"ended, and how is not known: {end.why}", end.why)
 
 
-def _words(exception: str) -> str:
-    """The line that says what went wrong: the first, or the last of a Python traceback in it."""
-    before_the_stack = exception.strip().partition("\n\tat ")[0]
-    first, *rest = before_the_stack.split("\n")
-    own = [line for line in rest if line[:1].strip()]
-    return own[-1] if own and first.endswith("Traceback (most recent call last):") else first
+def _words(end: End) -> str:
+    """Both classes, and what the innermost exception says."""
+    cause = f", caused by {end.cause_class}" if end.cause_class else ""
+    message = f": {end.message}" if end.message else ""
+    return f"{end.error_class or 'unknown error'}{cause}{message}"
 
 
-def _blind(query: Query, now: float, worker_seen_at: float | None) -> str | None:
+def _blind(query: Query, now: float, worker_seen_at: float | None) -> tuple[str, str] | None:
     if worker_seen_at is not None and now - worker_seen_at > BLIND_SECONDS:
-        return f"the agent's own worker has been blocked for {_span(now - worker_seen_at)}"
+        words = "the agent's own worker has been blocked"
+        return f"{words} for {span(now - worker_seen_at)}", words
     if query.unseen is not None:
-        return query.unseen.why
+        return query.unseen.why, query.unseen.cause.sentence
     look = query.status
     if look is not None and look.listening is False:
-        return "the listener was removed from this query's session"
+        words = "the listener was removed from this query's session"
+        return words, words
     if look is not None and query.ahead_since and now - query.ahead_since > BLIND_SECONDS:
-        return f"the query is at batch {look.batch_id}, and no event came for its last batches"
+        words = f"the query is at batch {look.batch_id}, and no event came for its last batches"
+        return words, EVENTS_MISSING
+    if query.recovery is not None:
+        since = span(now - query.recovery.since)
+        return f"{query.recovery.why}; it is seen again, for {since} now", query.recovery.why
     return None
 
 
-def _stalled(query: Query, now: float) -> str | None:
-    """Silent beyond its budget while something should happen and no task finishes."""
-    if query.continuous:
-        return None
-    budget = query.silence_budget
-    look = query.fresh_status(now)
-    quiet = now - query.last_event_at
-    if look is None:
-        words = f"no event for {_span(quiet)}, allowed are {_span(budget)}"
-        return words if quiet > budget else None
-    if look.trigger_active and query.active_since is not None:
-        return _hung(query, now, budget)
-    if look.phase == "waiting_for_data":
-        return _uncommitted(query, now, budget)
-    if quiet > budget:
-        return f"no event for {_span(quiet)}, allowed are {_span(budget)}"
-    return _uncommitted(query, now, budget)
-
-
-def _hung(query: Query, now: float, budget: float) -> str | None:
-    """The trigger that runs has run too long, and none of its tasks has finished for as long."""
-    age = now - max(query.active_since or now, query.started_at or 0.0)
-    if age <= budget:
-        return _uncommitted(query, now, budget)
-    look = query.status
-    tasks = look.tasks if look else None
-    if tasks is None:
-        return f"{_batch(query)} has run for {_span(age)}, and no task of it can be seen"
-    done_ago = now - (query.tasks_changed_at or query.active_since or now)
-    if done_ago <= budget:
-        return None  # slow, not hung
-    if tasks.failed and not tasks.completed:
-        return (
-            f"{_batch(query)} has run for {_span(age)}: {tasks.failed} tasks failed, none finished"
-        )
-    tried = f"; {tasks.failed} failed and were tried again" if tasks.failed else ""
-    quiet = f"no task finished for {_span(done_ago)}{tried}"
-    return f"{_batch(query)} has run for {_span(age)}, and {quiet}"
-
-
-def _uncommitted(query: Query, now: float, budget: float) -> str | None:
-    """Data is there, the loop turns, and still nothing was committed."""
-    if query.data_since is None or not query.has_batch:
-        return None
-    finished = query.tasks_changed_at
-    if finished is not None and now - finished <= budget:
-        return None
-    since = max(query.data_since, query.last.ended_at if query.last else 0.0)
-    if now - since <= budget:
-        return None
-    return f"data is available and nothing was committed for {_span(now - since)}"
-
-
-def _restarting(query: Query, now: float) -> str | None:
-    recent = [start for start in query.starts if now - start <= RESTART_WINDOW_SECONDS]
+def _restarting(query: Query, now: float) -> tuple[str, str] | None:
+    """Starts after failed or unexplained ends; a planned restart is none."""
+    recent = [start for start in query.unclean_starts if now - start <= RESTART_WINDOW_SECONDS]
     if len(recent) < RESTARTS:
         return None
-    if query.by_itself_over and not (query.last_end and query.last_end.outcome == "failed"):
+    end = query.last_end
+    if query.by_itself_over and not (end and end.outcome == "failed"):
         return None
-    return f"{len(recent)} starts in {_span(RESTART_WINDOW_SECONDS)}"
+    last = "failed" if end and end.outcome == "failed" else "unexplained"
+    error = f" ({end.error_class})" if end and end.error_class else ""
+    words = f"starts in {span(RESTART_WINDOW_SECONDS)} after failed or unexplained ends"
+    cause = f"it is started again and again; its last end: {last}{error}"
+    return f"{len(recent)} {words}; the last one: {last}{error}", cause
 
 
 def _pace(query: Query, now: float) -> Verdict:
@@ -170,17 +126,19 @@ def _pace(query: Query, now: float) -> Verdict:
     if since is not None and _is_at_work(query, now - since):
         return Verdict("running", _slow(query, now, now - since))
     if query.idle_since is not None:
-        return Verdict("idle", f"waiting for data for {_span(now - query.idle_since)}")
-    if reason := _falling_behind(query.moments):
-        return Verdict("falling_behind", reason)
-    if reason := _catching_up(query.moments):
+        return Verdict("idle", f"waiting for data for {span(now - query.idle_since)}")
+    if growth := find_growth(_window(query.moments), query.last_idle_at):
+        return Verdict("falling_behind", *growth)
+    if reason := find_drain(query.moments, TREND_BATCHES):
         return Verdict("catching_up", reason)
     last = query.last
     if last is not None and since is None and now - last.ended_at > _QUIET_SECONDS:
         return _waiting(query, now)
     if last is not None and _not_advancing(query.moments):
-        return Verdict("running", f"batches read nothing while {last.backlog:.0f} rows wait")
-    took = f" in {_span(last.seconds)}" if last and last.seconds is not None else ""
+        return Verdict(
+            "running", f"batches read nothing while {count(last.backlog or 0, 'row')} wait"
+        )
+    took = f" in {span(last.seconds)}" if last and last.seconds is not None else ""
     return Verdict("running", f"batch {last.batch_id if last else '?'} done{took}")
 
 
@@ -199,9 +157,9 @@ def _waiting(query: Query, now: float) -> Verdict:
     interval, look = query.trigger_seconds, query.status
     was_at_work = look is not None and look.trigger_active  # and it could not be seen since
     if interval and not was_at_work:
-        return Verdict("idle", f"waiting for its next trigger, every {_span(interval)}")
+        return Verdict("idle", f"waiting for its next trigger, every {span(interval)}")
     if look is None or was_at_work:
-        return Verdict("running", f"last batch {_span(now - query.last_event_at)} ago")
+        return Verdict("running", f"last batch {span(now - query.last_event_at)} ago")
     if look.phase == "waiting_for_trigger" and interval is None:
         return Verdict("idle", "waiting for its next trigger, and how long is not known")
     return Verdict("idle", "waiting for data")
@@ -210,55 +168,15 @@ def _waiting(query: Query, now: float) -> Verdict:
 def _slow(query: Query, now: float, age: float) -> str:
     look = query.status
     tasks = look.tasks if look else None
-    words = f"{_batch(query)} has run for {_span(age)}"
+    words = f"{describe_batch(query)} has run for {span(age)}"
     if tasks is None:
         return words
-    done = f"{tasks.completed} tasks done, {tasks.running} running"
+    done = f"{count(tasks.completed, 'task')} done, {tasks.running} running"
     if tasks.failed:
         done += f", {tasks.failed} failed and tried again"
     if query.tasks_changed_at:
-        done += f", the last finished {_span(now - query.tasks_changed_at)} ago"
+        done += f", the last finished {span(now - query.tasks_changed_at)} ago"
     return f"{words}: {done}"
-
-
-def _falling_behind(moments: tuple[Moment, ...]) -> str | None:
-    """More than a batch behind, and worse over at least five batches and five minutes."""
-    window = _window(moments)
-    if not window:
-        return None
-    backlogs = [m.backlog for m in window if m.backlog is not None]
-    if len(backlogs) == len(window):
-        first, last = backlogs[0], backlogs[-1]
-        behind = last > max(first * _MARGIN, window[-1].rows or 0)
-        grew = f"backlog grew from {first:.0f} to {last:.0f} rows"
-        return grew if behind and _rises(backlogs) else None
-    rates = [(m.input_rate, m.processed_rate) for m in window]
-    if all(i is not None and p is not None and i > p * _MARGIN for i, p in rates):
-        arriving, processed = rates[-1]
-        return f"{arriving:.0f} rows/s arrive, {processed:.0f} rows/s are processed"
-    return None
-
-
-def _catching_up(moments: tuple[Moment, ...]) -> str | None:
-    """Behind by more than a batch, and less so with each of the last batches."""
-    recent = [m.backlog for m in moments[-TREND_BATCHES:] if m.backlog is not None]
-    if len(recent) < 3:
-        return None
-    first, last = recent[0], recent[-1]
-    if last <= (moments[-1].rows or 0) or last * _MARGIN >= first or not _rises(recent[::-1]):
-        return None
-    return f"backlog fell from {first:.0f} to {last:.0f} rows"
-
-
-def _rises(values: Sequence[float]) -> bool:
-    """Whether later values are higher more often than chance has it, by Mann's and Kendall's test.
-
-    Two ends alone would call every other wobble a trend. Of five values or fewer, all must rise.
-    """
-    number = len(values)
-    score = sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2))
-    by_chance = math.sqrt(number * (number - 1) * (2 * number + 5) / 18)
-    return score >= min(_CHANCE * by_chance, number * (number - 1) / 2)
 
 
 def _not_advancing(moments: tuple[Moment, ...]) -> bool:
@@ -272,19 +190,3 @@ def _window(moments: tuple[Moment, ...]) -> tuple[Moment, ...]:
         if moments[-1].at - moments[first].at >= TREND_SECONDS:
             return moments[first:]
     return ()
-
-
-def _batch(query: Query) -> str:
-    look = query.status
-    if look is not None and look.phase == "offsets":
-        return "asking the sources for offsets"
-    return f"batch {look.batch_id}" if look and look.batch_id is not None else "the running batch"
-
-
-def _span(seconds: float) -> str:
-    """A duration as people say it."""
-    if seconds < 10:
-        return f"{max(seconds, 0.0):.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -100,12 +100,16 @@ def to_number(value: Any) -> float | None:
 
 def to_long(value: Any) -> float | None:
     """A number that Spark can have counted, or None."""
+    if type(value) is int:  # nearly all of them: hundreds with each event
+        return float(value) if -_LARGEST_COUNT <= value <= _LARGEST_COUNT else None
     number = to_number(value)
     return None if number is None or abs(number) > _LARGEST_COUNT else number
 
 
 def to_count(value: Any) -> int | None:
     """A count; -1 is Spark's way to say that it does not know."""
+    if type(value) is int:
+        return value if 0 <= value <= _LARGEST_COUNT else None
     number = to_long(value)
     return None if number is None or number < 0 else int(number)
 
@@ -118,6 +122,8 @@ def to_rate(value: Any) -> float | None:
 
 def to_seconds(value: Any) -> float | None:
     """Milliseconds as seconds; a negative duration (a clock set back) is unknown."""
+    if type(value) is int:
+        return value / 1000.0 if 0 <= value <= _LARGEST_COUNT else None
     number = to_long(value)
     return None if number is None or number < 0 else number / 1000.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recorded_checkpoints import kafka_checkpoint, packed
 
-from streamgauge.checkpoint.audit.diff import diff
+from streamgauge.checkpoint.audit.diff import Change, Difference, diff
 from streamgauge.checkpoint.reader.checkpoint import read_checkpoint
 from streamgauge.checkpoint.reader.report import make_report
 from streamgauge.checkpoint.reader.store import MemoryStore
@@ -44,3 +44,28 @@ def test_difference_of_two_queries():
     )
     assert moved.ranges
     assert "NOT the same query id" in render_difference(moved)
+
+
+def test_times_and_values_are_as_people_write_them():
+    """Dates, sizes, spans of versions and words for nothing; JSON keeps the numbers."""
+    changes = (
+        Change("watermark ms", 0, 1_763_251_200_000),
+        Change("next watermark ms", None, 1_763_251_200_000),
+        Change("state bytes", 0, 3_400_000),
+        Change("operator 0 bytes", None, 1200),
+        Change("operator 0 versions", (1, 3), (1, 12)),
+        Change("uncommitted", [4], []),
+        Change("last planned", None, 4),
+        Change("spark.sql.shuffle.partitions", "2", None),
+    )
+    text = render_difference(Difference(same_query=True, changes=changes, ranges=()))
+    assert text.split("\n")[2:] == [
+        "watermark: none yet → 2025-11-16 00:00:00 UTC",
+        "next watermark: unknown → 2025-11-16 00:00:00 UTC",
+        "state size: 0 B → 3.4 MB",
+        "operator 0 size: none → 1.2 kB",
+        "operator 0 versions: 1-3 → 1-12",
+        "uncommitted: 4 → none",
+        "last planned: none → 4",
+        "spark.sql.shuffle.partitions: 2 → none",
+    ]

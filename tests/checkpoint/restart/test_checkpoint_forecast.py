@@ -263,4 +263,4 @@ def test_unknown_sinks_are_none():
     """A sink is found in any case of letters, by its format too; another is not guessed."""
     assert find_sink("ForeachBatch").name == "foreachBatch"
     assert find_sink("orc").name == "file"
-    assert find_sink("iceberg") is None
+    assert find_sink("hudi") is None
