@@ -105,6 +105,7 @@ def start_job(code, *, env=None):
     )
     return subprocess.Popen(
         [sys.executable, "-c", header + textwrap.dedent(code)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
