@@ -69,13 +69,10 @@ def _check(label: str, operator: str, value: str) -> None:
 
 
 def _wrong(text: str, rest: str) -> RuleSettingsError:
-    unquoted = _UNQUOTED.match(rest)
-    hint = ""
-    if unquoted:
-        value = unquoted["value"].strip()
-        hint = f"""; did you mean {unquoted["label"]}{unquoted["operator"]}"{value}"?"""
-    return RuleSettingsError(
-        f"--selector {text!r} is no list of label matchers, at {rest.strip()!r}{hint} The form is {FORM}"
-        if hint
-        else f"--selector {text!r} is no list of label matchers, at {rest.strip()!r}. The form is {FORM}"
-    )
+    words = f"--selector {text!r} is no list of label matchers, at {rest.strip()!r}"
+    if found := _UNQUOTED.match(rest):
+        meant = f"""{found["label"]}{found["operator"]}"{found["value"].strip()}\""""
+        words += f"; did you mean {meant}?"
+    else:
+        words += "."
+    return RuleSettingsError(f"{words} The form is {FORM}")

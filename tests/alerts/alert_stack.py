@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
+from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,7 +181,15 @@ class Alertmanager:
 
     def send(self, labels: list[dict[str, str]]) -> None:
         """Fire alerts, all in one message as Prometheus does."""
-        body = json.dumps([{"labels": one} for one in labels]).encode()
+        self._post([{"labels": one} for one in labels])
+
+    def resolve(self, labels: list[dict[str, str]]) -> None:
+        """Say that alerts are over."""
+        now = datetime.now(timezone.utc).isoformat()
+        self._post([{"labels": one, "endsAt": now} for one in labels])
+
+    def _post(self, alerts: list[dict[str, Any]]) -> None:
+        body = json.dumps(alerts).encode()
         request = urllib.request.Request(
             f"{self.url}/api/v2/alerts", body, {"Content-Type": "application/json"}
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 
 import pytest
-from promtool import RULES
+from promtool import RULES, promtool
 
 from streamgauge.grafana.alerts.catalogue import alert_names
 from streamgauge.grafana.alerts.commands import add_parser
@@ -31,14 +32,27 @@ def test_export_writes_the_committed_file(tmp_path, capsys):
     assert str(tmp_path / RULES.name) in capsys.readouterr().out
 
 
-def test_export_says_when_links_to_runbooks_lead_nowhere(tmp_path, capsys):
-    """In one line, until an address is set; Alertmanager's file has no such links."""
+def test_export_says_when_links_lead_nowhere(tmp_path, capsys):
+    """One line for runbooks, one for Grafana, until an address is set; Alertmanager's file has no links."""
+    runbooks, grafana = "runbook_url=https://wiki/rb", "grafana_url=https://grafana"
     assert rules("export", str(tmp_path)) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--set runbook_url=" in line
-    for words in (("--set", "runbook_url=https://wiki/rb"), ("--format", "alertmanager")):
+    one, other = capsys.readouterr().err.splitlines()
+    assert "--set runbook_url=" in one
+    assert "--set grafana_url=" in other
+    for given, missing in ((runbooks, "grafana_url"), (grafana, "runbook_url")):
+        assert rules("export", str(tmp_path), "--set", given) == 0
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"--set {missing}=" in line
+    for words in (("--set", runbooks, "--set", grafana), ("--format", "alertmanager")):
         assert rules("export", str(tmp_path), *words) == 0
         assert capsys.readouterr().err == ""
+
+
+def test_grafana_that_is_at_its_default_address_can_be_said(tmp_path, capsys):
+    """Who sets it to localhost means it."""
+    words = ("--set", "grafana_url=http://localhost:3000", "--set", "runbook_url=https://wiki/rb")
+    assert rules("export", str(tmp_path), *words) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_export_sets_a_rule_parameter(tmp_path):
@@ -63,7 +77,67 @@ def test_export_selects_a_part_of_the_fleet(tmp_path):
     rules("export", str(tmp_path), "--selector", 'cluster="eu"')
     text = (tmp_path / RULES.name).read_text()
     assert 'streamgauge_query_active{cluster=\\"eu\\"}' in text
-    assert '{cluster="eu",__name__=~"streamgauge_last_event' in text
+    assert '{cluster="eu",__name__=~"streamgauge_batch_duration_max' in text
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        'cluster="eu"',
+        ' cluster = "eu" , env !~ "dev|test" ',
+        '{cluster="eu",}',
+        "cluster='eu',region=~`eu-.+`",
+        r'cluster=~"eu-\\d+"',
+        'cluster="it\'s, \\"quoted\\""',
+        'cluster=~"\\\\pL+"',
+    ],
+)
+@pytest.mark.parametrize("form", ["prometheus", "kubernetes"])
+def test_selector_that_is_taken_is_one_that_prometheus_takes(selector, form, tmp_path):
+    """Every form of a matcher that PromQL has; promtool reads the file."""
+    assert rules("export", str(tmp_path), "--selector", selector, "--format", form) == 0
+    if form == "prometheus":
+        command = [promtool(), "check", "rules", str(tmp_path / RULES.name)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        ("cluster=eu", 'did you mean cluster="eu"?'),
+        ("cluster=~eu.*", 'did you mean cluster=~"eu.*"?'),
+        ("eu", 'such as cluster="eu"'),
+        ('cluster=="eu"', 'such as cluster="eu"'),
+        ('cluster="eu" env="prod"', "separated by commas"),
+        ('cluster="eu",,env="prod"', "separated by commas"),
+        ('clu-ster="eu"', 'such as cluster="eu"'),
+        ('cluster="eu', 'such as cluster="eu"'),
+        ('cluster="eu"}', "separated by commas"),
+        ('__name__="up"', "__name__"),
+        ('cluster=~"["', "no regular expression"),
+        (r'cluster=~"eu-\d+"', "backslash twice"),
+    ],
+)
+@pytest.mark.parametrize("command", ["export", "check"])
+def test_selector_that_is_none_is_refused(command, selector, said, tmp_path, capsys):
+    """Exit status 2, the right form in the message, and nothing is written."""
+    place = str(tmp_path / "out") if command == "export" else "http://127.0.0.1:9"
+    assert rules(command, place, "--selector", selector) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_refused_selectors_are_those_that_promtool_refuses(tmp_path):
+    """What is refused here would make a file that nobody can load."""
+    for number, selector in enumerate(("cluster=eu", 'cluster=~"["', r'cluster=~"eu-\d+"')):
+        document = {
+            "groups": [{"name": "x", "rules": [{"record": "x", "expr": f"up{{{selector}}}"}]}]
+        }
+        file = tmp_path / f"{number}.json"
+        file.write_text(json.dumps(document))
+        done = subprocess.run([promtool(), "check", "rules", str(file)], check=False)
+        assert done.returncode != 0, selector
 
 
 def test_export_for_kubernetes_is_a_resource(tmp_path):
@@ -80,7 +154,10 @@ def test_export_of_alertmanagers_example(tmp_path):
         rules("export", str(tmp_path), "--format", "alertmanager", "--set", "pager_url=http://x/y")
         == 0
     )
-    assert "http://x/y" in (tmp_path / "alertmanager.yml").read_text()
+    text = (tmp_path / "alertmanager.yml").read_text()
+    assert "http://x/y" in text
+    used = [line for line in text.splitlines() if not line.startswith("#")]
+    assert not any("team" in line or "payments" in line for line in used)
 
 
 @pytest.mark.parametrize(
