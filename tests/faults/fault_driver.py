@@ -179,7 +179,7 @@ def hurry(scale: float) -> None:
         (stall, ("RETRY_SECONDS", "REPEAT_SECONDS")),
         (agent_driver, ("_TASKS_AFTER_SECONDS",)),
         (transitions, ("_MOMENT_GAP_SECONDS", "RECOVERY_SECONDS")),
-        (watchdog, ("_OVERDUE_SECONDS",)),
+        (watchdog, ("_OVERDUE_SECONDS", "UNANSWERED_SECONDS")),
     ):
         for name in names:
             setattr(module, name, getattr(module, name) * scale)

@@ -225,7 +225,7 @@ def test_frozen_jvm_says_so(lab: Lab):
     lab.begin("frozen")
     lab.signal_jvm(signal.SIGSTOP)
     result = Result("a JVM that is frozen", ["AgentBlind"], may_warn=["AgentEventsDropped"])
-    result.says = ["JVM"]
+    result.says = ["the JVM of the driver does not answer"]
     paged(lab, result, lab.parameter("blind_for") + 30 * lab.scale + BEAT)
     lab.settle(minutes=20)
     lab.signal_jvm(signal.SIGCONT)
@@ -239,9 +239,9 @@ def test_killed_jvm_says_so(lab: Lab):
     lab.begin("headless")
     lab.on("survive")
     lab.signal_jvm(signal.SIGKILL)
-    result = Result("a JVM that is killed while Python lives", ["AgentBlind"])
-    result.says = ["JVM"]
-    paged(lab, result, lab.parameter("blind_for") + 30 * lab.scale + BEAT)
+    result = Result("a JVM that is killed while Python lives", ["QueryFailed"])
+    result.says = ["the JVM of the driver is gone"]
+    paged(lab, result, lab.parameter("failed_for") + BEAT)
     lab.settle(minutes=20)
     keep(lab, result)
     assert lab.number_of_pages() == 1
