@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from alert_stack import free_port
+from alert_stack import free_port, wait_until
 from promtool import ROOT
 
 
@@ -93,6 +93,28 @@ class DriverProcess:
         (jvm,) = (int(c) for c in children if "java" in Path(f"/proc/{c}/comm").read_text())
         os.kill(jvm, number)
         self.broken_at = time.time()
+
+    # ---- what it says -----------------------------------------------------------------------
+
+    def wait_said(self, what: str, since: float, deadline: float = 90) -> float:
+        """Wait until the driver has said something in its log since then; when it did."""
+        found: list[float] = wait_until(
+            lambda: [at for at in self.said(what) if at >= since],
+            lambda: f"{what!r} in the log; {self.tail()}",
+            deadline,
+        )
+        return found[0]
+
+    def said(self, what: str) -> list[float]:
+        """The times at which the driver said something in its log."""
+        lines = (self.folder / "log").read_text().splitlines()
+        found = [line.split(" ", 1) for line in lines]
+        return [float(at) for at, words in found if words == what]
+
+    def tail(self) -> str:
+        """The driver's last words."""
+        log = self.folder / "driver.log"
+        return log.read_text()[-1500:] if log.exists() else "no driver"
 
 
 def faketime() -> str:

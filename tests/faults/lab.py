@@ -205,14 +205,10 @@ class Lab(DriverProcess):
         """Wait until Prometheus knows of a start of the query since then."""
         self.wait_number(self.of("query_started_timestamp_seconds"), since, deadline)
 
-    def wait_said(self, what: str, since: float, deadline: float = 90) -> float:
-        """Wait until the driver has said something in its log since then; when it did."""
-        found: list[float] = wait_until(
-            lambda: [at for at in self.said(what) if at >= since],
-            lambda: f"{what!r} in the log; {self.tail()}",
-            deadline,
-        )
-        return found[0]
+    def drain(self) -> None:
+        """Let the query read what there is: a stop now interrupts no batch that would be run again."""
+        self.feeder.paused = True
+        wait_until(lambda: self.verdict() == "idle", lambda: f"idle; {self.tail()}", 90)
 
     def settle(self, minutes: float) -> None:
         """Let so many minutes of the rules' time pass."""
@@ -323,17 +319,6 @@ class Lab(DriverProcess):
         """The agent's verdict now."""
         found = self.ask(f"{self.of('query_state')} == 1")
         return str(found[0]["metric"]["state"]) if found else "none"
-
-    def said(self, what: str) -> list[float]:
-        """The times at which the driver said something in its log."""
-        lines = (self.folder / "log").read_text().splitlines()
-        found = [line.split(" ", 1) for line in lines]
-        return [float(at) for at, words in found if words == what]
-
-    def tail(self) -> str:
-        """The driver's last words."""
-        log = self.folder / "driver.log"
-        return log.read_text()[-1500:] if log.exists() else "no driver"
 
 
 _WEBHOOKS = {"pager_url": "page", "ticket_url": "ticket", "deadman_url": "deadman"}

@@ -70,6 +70,7 @@ def test_source_without_data_is_silent(lab: Lab):
 def test_planned_stop_and_restart_is_silent(lab: Lab):
     """Stopped well, away for four minutes, started again: nothing to say."""
     lab.begin("planned")
+    lab.drain()
     lab.on("stop")
     lab.settle(minutes=4)
     lab.off("stop")

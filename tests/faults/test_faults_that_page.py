@@ -177,7 +177,7 @@ def test_query_that_breaks_after_two_deployments_pages(lab: Lab):
     lab.begin("released")
     for _ in range(2):
         since = time.time()
-        lab.feeder.paused = True
+        lab.drain()
         lab.on("stop")
         lab.wait_said("ended", since)
         lab.settle(minutes=1)

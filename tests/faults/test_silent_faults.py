@@ -93,6 +93,7 @@ def test_long_deduplication_is_no_bloat(lab: Lab):
 def test_notebook_restart_is_silent(lab: Lab):
     """spark.stop() in a process that lives on, and then a new session in it."""
     lab.begin("notebook")
+    lab.drain()
     since = time.time()
     lab.on("session")
     lab.wait_said("session stopped", since)
@@ -102,12 +103,13 @@ def test_notebook_restart_is_silent(lab: Lab):
     lab.off("session")
     lab.wait_started(since)
     lab.settle(minutes=8)
-    keep(lab, Result("a new session in the same process", may_warn=["DuplicateRisk"]))
+    keep(lab, Result("a new session in the same process"))
 
 
 def test_clean_deployment_is_silent(lab: Lab):
     """Everything stopped, the process gone, and back when a new one has started."""
     lab.begin("deployed")
+    lab.drain()
     lab.on("exit")
     assert lab.wait_exit() == 0
     lab.off("exit")
@@ -116,16 +118,17 @@ def test_clean_deployment_is_silent(lab: Lab):
     lab.start_driver()
     lab.wait_started(since)
     lab.settle(minutes=8)
-    keep(lab, Result("a clean deployment", may_warn=["DuplicateRisk"]))
+    keep(lab, Result("a clean deployment"))
 
 
 def test_deployment_by_sigterm_is_silent(lab: Lab):
     """A cluster asks the driver to end and starts another one."""
     lab.begin("evicted")
+    lab.drain()
     lab.terminate()
     lab.settle(minutes=2)
     since = time.time()
     lab.start_driver()
     lab.wait_started(since)
     lab.settle(minutes=8)
-    keep(lab, Result("a deployment by SIGTERM", may_warn=["DuplicateRisk"]))
+    keep(lab, Result("a deployment by SIGTERM"))
