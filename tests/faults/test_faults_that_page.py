@@ -98,7 +98,7 @@ def test_input_faster_than_processing_warns_and_pages_when_the_output_is_too_old
     lab.broken_at = time.time()
     result = Result("input faster than processing", ["FreshnessBudgetBurn"], ["FallingBehind"])
     result.may_warn = ["BatchStuck"]
-    result.says = ["rows/s"]
+    result.says = ["rows arrive faster than they are processed"]
     # The rule counts stale minutes in steps of one.
     paged(lab, result, lab.parameter("burn_step"), lambda: budget_burnt_at(lab), deadline=200)
     lab.wait_firing("FallingBehind")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from history import write_history
+from history import write_history, write_past
 from lab import Lab
 from results import Result, keep, warned
 
@@ -34,8 +34,8 @@ def test_state_without_a_watermark_warns(lab: Lab):
     labels = 'job="spark",app="shop",query="growing",operator="0-stateStoreSave"'
     name = "query_operator:streamgauge_state_rows:max"
     window = lab.parameter("growth_window")
-    history = write_history({name: lambda _: 10.0}, labels, 4 * window, window / 2, 5.0)
-    lab.restart_prometheus(history=history)
+    past = write_past(name, lambda _: 10.0, labels, begin=4 * window, end=window / 2, step=5.0)
+    lab.restart_prometheus(history=write_history(past))
     lab.broken_at = time.time()
     warned(lab, "a state that grows without a watermark", "StateBloat")
 
@@ -45,15 +45,26 @@ def _with_a_week(lab: Lab) -> None:
     lab.settle(minutes=30)
     mean = lab.number(f'query:streamgauge_batch_duration:mean15m{{query="{lab.query}"}}') or 0
     cost = lab.number(f'query:streamgauge_row_cost:seconds_per_krow1h{{query="{lab.query}"}}') or 0
+    slice_seconds = lab.parameter("baseline_slice")
+    steps = slice_seconds / lab.parameter("baseline_step")
     week = lab.parameter("baseline_window") + lab.parameter("baseline_offset")
     wobble = 0.1 * mean
-    series = {
-        "query:streamgauge_batch_duration:mean15m": lambda age: mean + wobble * (int(age) % 3 - 1),
-        "query:streamgauge_row_cost:seconds_per_krow1h": lambda _: cost,
-        "query:streamgauge_input_rows:rate1h": lambda _: 1000 * mean / cost,
-    }
     labels = f'job="spark",app="shop",query="{lab.query}"'
-    lab.restart_prometheus(history=write_history(series, labels, week, 60.0, 2.0))
+    slices = {
+        "query:streamgauge_batch_duration:count1h": steps,
+        "query:streamgauge_batch_duration:sum1h": steps * mean,
+        "query:streamgauge_batch_duration:sumsq1h": steps * (mean**2 + wobble**2),
+    }
+    rates = {
+        "query:streamgauge_row_cost:seconds_per_krow1h": cost,
+        "query:streamgauge_input_rows:rate1h": 1000 * mean / cost,
+    }
+    pasts = [
+        write_past(name, lambda _, v=value: v, labels, begin=week, end=slice_seconds, step=step)
+        for series, step in ((slices, slice_seconds), (rates, 2.0))
+        for name, value in series.items()
+    ]
+    lab.restart_prometheus(history=write_history(*pasts))
 
 
 # A batch every six seconds, whatever happens: 240 rows of 10 ms each.

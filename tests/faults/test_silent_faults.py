@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from history import write_history
+from history import write_history, write_past
 from lab import Lab
 from results import Result, keep
 
@@ -81,8 +81,9 @@ def test_long_deduplication_is_no_bloat(lab: Lab):
     lab.wait_batches(4)
     labels = 'job="spark",app="shop",query="unique",operator="0-dedupe"'
     name = "query_operator:streamgauge_state_rows:max"
-    past = {name: lambda age: rate * (7 * hours - age)}
-    lab.restart_prometheus(history=write_history(past, labels, 7 * hours, 5.0, 5.0))
+    span = {"begin": 7 * hours, "end": 5.0, "step": 5.0}
+    past = write_past(name, lambda age: rate * (7 * hours - age), labels, **span)
+    lab.restart_prometheus(history=write_history(past))
     lab.settle(minutes=90)
     keep(lab, Result("a long deduplication"))
 
