@@ -41,7 +41,8 @@ class DriverProcess:
     def _faked_clock(self) -> dict[str, str]:
         if self.clock is None:
             return {}
-        self.step_clock(0)
+        if not self.clock.exists():
+            self.step_clock(0)
         return {
             "LD_PRELOAD": faketime(),
             "FAKETIME_TIMESTAMP_FILE": str(self.clock),

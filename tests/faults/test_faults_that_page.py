@@ -137,13 +137,13 @@ def test_retry_loop_inside_a_batch_is_a_stall(lab: Lab):
 
 def test_hang_with_a_long_trigger_is_one_page(lab: Lab):
     """Twenty minutes between triggers: the stall pages, and the output that ages with it does not."""
-    lab.begin("rarely", batches=2, trigger={"processingTime": "20 seconds"})
+    lab.begin("rarely", batches=1, trigger={"processingTime": "20 seconds"})
     lab.on("hang")
     page = lab.wait_page("QueryStalled", deadline=240)
     budget = lab.number(lab.of("silence_budget_seconds")) or 0
     signs = ("last_event_timestamp_seconds", "inflight_last_task_timestamp_seconds")
     began = max(lab.number(lab.of(sign)) or lab.broken_at for sign in signs)
-    lab.settle(minutes=20)
+    lab.settle(minutes=10)
     result = Result("a hang with a long trigger", ["QueryStalled"], may_warn=["BatchStuck"])
     result.says = ["in addBatch (sink): no task running"]
     result.seconds = page["at"] - began
@@ -209,7 +209,7 @@ def test_stray_events_do_not_end_blindness(lab: Lab):
     result = Result("blindness with stray events", ["AgentBlind"], may_warn=["AgentEventsDropped"])
     result.says = ["listener"]
     paged(lab, result, lab.parameter("blind_for") + 30 * lab.scale + BEAT, deadline=200)
-    lab.settle(minutes=40)
+    lab.settle(minutes=25)
     alert = 'ALERTS{alertname="SparkStreamAgentBlind",alertstate="firing",query="flaps"}'
     past = [at for at, _ in lab.history(alert)]
     gaps = [later - at for at, later in itertools.pairwise(past)]
@@ -227,7 +227,7 @@ def test_frozen_jvm_says_so(lab: Lab):
     result = Result("a JVM that is frozen", ["AgentBlind"], may_warn=["AgentEventsDropped"])
     result.says = ["the JVM of the driver does not answer"]
     paged(lab, result, lab.parameter("blind_for") + 30 * lab.scale + BEAT)
-    lab.settle(minutes=20)
+    lab.settle(minutes=10)
     lab.signal_jvm(signal.SIGCONT)
     lab.wait_quiet()
     keep(lab, result)
@@ -242,7 +242,7 @@ def test_killed_jvm_says_so(lab: Lab):
     result = Result("a JVM that is killed while Python lives", ["QueryFailed"])
     result.says = ["the JVM of the driver is gone"]
     paged(lab, result, lab.parameter("failed_for") + BEAT)
-    lab.settle(minutes=20)
+    lab.settle(minutes=10)
     keep(lab, result)
     assert lab.number_of_pages() == 1
     lab.kill()

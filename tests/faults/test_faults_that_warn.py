@@ -113,7 +113,7 @@ def test_replayed_foreach_batch_warns_once(lab: Lab):
     stop_in_a_batch(lab)
     lab.broken_at = time.time()
     lab.wait_firing("DuplicateRisk")
-    lab.settle(minutes=20)
+    lab.settle(minutes=10)
     warned(lab, "a replayed foreachBatch", "DuplicateRisk", says=("batch",))
     assert len(lab.texts("DuplicateRisk")) == 1
 

@@ -65,7 +65,7 @@ def test_sparse_files_are_silent(lab: Lab):
     lab.begin("sparse", batches=0, trigger=trigger, seconds_per_row=0.04)
     lab.feeder.every = 3 * 60 * lab.scale
     lab.wait_batches(2)
-    lab.settle(minutes=60)
+    lab.settle(minutes=45)
     keep(lab, Result("a file every three minutes"))
 
 
@@ -84,7 +84,7 @@ def test_long_deduplication_is_no_bloat(lab: Lab):
     span = {"begin": 7 * hours, "end": 5.0, "step": 5.0}
     past = write_past(name, lambda age: rate * (7 * hours - age), labels, **span)
     lab.restart_prometheus(history=write_history(past))
-    lab.settle(minutes=90)
+    lab.settle(minutes=75)
     keep(lab, Result("a long deduplication"))
 
 
@@ -98,12 +98,12 @@ def test_notebook_restart_is_silent(lab: Lab):
     since = time.time()
     lab.on("session")
     lab.wait_said("session stopped", since)
-    lab.settle(minutes=14)
+    lab.settle(minutes=12)
     keep(lab, Result("spark.stop() in a process that lives on"))
     since = time.time()
     lab.off("session")
     lab.wait_started(since)
-    lab.settle(minutes=8)
+    lab.settle(minutes=4)
     keep(lab, Result("a new session in the same process"))
 
 
@@ -118,7 +118,7 @@ def test_clean_deployment_is_silent(lab: Lab):
     since = time.time()
     lab.start_driver()
     lab.wait_started(since)
-    lab.settle(minutes=8)
+    lab.settle(minutes=4)
     keep(lab, Result("a clean deployment"))
 
 
@@ -131,5 +131,5 @@ def test_deployment_by_sigterm_is_silent(lab: Lab):
     since = time.time()
     lab.start_driver()
     lab.wait_started(since)
-    lab.settle(minutes=8)
+    lab.settle(minutes=4)
     keep(lab, Result("a deployment by SIGTERM"))
