@@ -86,9 +86,13 @@ screenshots: setup  ## pictures of the dashboards' previews from the recording, 
 	$(BIN)/python scripts/take_screenshots.py
 
 faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fault after the other
+	@$(PYTHON) scripts/setup.py clock
 	rm -f artifacts/faults.jsonl
 	$(BIN)/python -m pytest tests/faults
 	$(BIN)/python tests/faults/write_table.py
+
+faults-unscaled: setup  ## three faults with the rules as they are shipped, all at the same time (20 minutes); the table in docs/alerts.md
+	$(BIN)/python tests/faults/unscaled.py
 
 connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
 	$(BIN)/python -m pytest tests/spark/connect
