@@ -181,7 +181,10 @@ class Agent(Summarized):
             inbox=self.inbox,
             guard=guard,
             last_scrape=LastScrape(
-                config.linger_seconds, server=lambda: self.server, queries=self._queries, guard=guard
+                config.linger_seconds,
+                server=lambda: self.server,
+                queries=self._queries,
+                guard=guard,
             ),
             application_ended=self.registrations.clear,
             close=self.close,
