@@ -121,18 +121,28 @@ class Gate:
             self._permits.release()
 
 
+@pytest.fixture
+def gate():
+    """One that is open at the end, whatever happened: a query that hangs can't be stopped."""
+    made = Gate()
+    yield made
+    made.open(1000)
+
+
+TEXT = "12345\n"
+
+
+def _fill(folder, numbers):
+    folder.mkdir(exist_ok=True)
+    for number in numbers:
+        (folder / f"{number}.txt").write_text(TEXT)
+
+
 @pytest.mark.usefixtures("idles_often")
-def test_rates_and_backlog_of_a_hung_query_are_what_the_job_knows(spark, listen, tmp_path):
+def test_rates_and_backlog_of_a_hung_query_are_what_the_job_knows(spark, listen, tmp_path, gate):
     """Spark's rates while they hold, none once it is stalled; files and bytes that were written and not read."""
-    folder, gate = tmp_path / "in", Gate()
-    folder.mkdir()
-    texts = [f"{'x' * number}\n" for number in range(7)]
-
-    def add(numbers):
-        for number in numbers:
-            (folder / f"{number}.txt").write_text(texts[number])
-
-    add(range(5))
+    folder = tmp_path / "in"
+    _fill(folder, range(5))
     listener = listen(silence_seconds=1, checkpoint_seconds=0.2)
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
     writer = lines.writeStream.queryName("hung").option("checkpointLocation", str(tmp_path / "ck"))
@@ -146,19 +156,10 @@ def test_rates_and_backlog_of_a_hung_query_are_what_the_job_knows(spark, listen,
     wait_for(third, 60, "the third batch")
     last = query.lastProgress
     sparks = (last["inputRowsPerSecond"], last["processedRowsPerSecond"])
-    wait_for(lambda: _rates(listener, "hung") == sparks, what="Spark's own rates")
-
-    def waits(numbers):
-        parts = [["files", len(numbers)], ["bytes", sum(len(texts[n]) for n in numbers)]]
-        found = _live(listener, "hung")["backlog"]
-        return found == {"parts": [[unit, float(n)] for unit, n in parts], "unknown": 0}
-
-    left = [path.name for path in folder.iterdir()]
-    assert len(left) == 5
-    read = _read_first(folder, 2)
-    wait_for(lambda: waits([n for n in range(5) if n not in read]), what="three files that wait")
-    add((5, 6))
-    wait_for(lambda: waits([n for n in range(7) if n not in read]), what="five files that wait")
+    wait_for(lambda: _rates(listener, "hung") == sparks, what=f"Spark's own rates {sparks}")
+    _await_backlog(listener, 3)
+    _fill(folder, (5, 6))
+    _await_backlog(listener, 5)
     wait_for(lambda: _live(listener, "hung")["state"] == "stalled", 60, "the stall")
     live = _live(listener, "hung")
     assert live["rates"] == {"input": None, "processed": None}
@@ -170,11 +171,17 @@ def test_rates_and_backlog_of_a_hung_query_are_what_the_job_knows(spark, listen,
         f"streamgauge checkpoint restart file:{tmp_path / 'ck'} --sink foreachBatch"
     )
     gate.open(100)
-    wait_for(lambda: waits([]), 60, "an empty backlog")
+    _await_backlog(listener, 0)
     wait_for(lambda: _rates(listener, "hung") == (0.0, None), what="idleness")
 
 
-def _read_first(folder, count):
-    """The files that Spark took first: by their time, then by their names."""
-    order = sorted(folder.glob("*.txt"), key=lambda path: (path.stat().st_mtime_ns // 10**6, path))
-    return [int(path.stem) for path in order[:count]]
+def _await_backlog(listener, files):
+    """The live page has so many files, with their bytes; the batch that runs still counts."""
+    expected = [["files", float(files)], ["bytes", float(files * len(TEXT))]]
+    found = []
+
+    def equal():
+        found[:] = [_live(listener, "hung")["backlog"]]
+        return found == [{"parts": expected, "unknown": 0}]
+
+    wait_for(equal, 30, f"{files} files, last {found}")
