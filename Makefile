@@ -59,7 +59,7 @@ bench: setup  ## measure the agent's published figures again (under 10 minutes) 
 bench-traces: setup  ## measure what tracing costs, and a collector that dies (about 16 minutes)
 	$(BIN)/python bench/run.py traces
 
-bench-fleet: setup  ## what 10, 100 and 1,000 queries cost a Prometheus with a week behind it; docs/scale.md (8 minutes)
+bench-fleet: setup  ## what 1,000 and 10,000 queries cost a Prometheus with a week behind it; docs/scale.md (10 minutes)
 	$(BIN)/python bench/run.py fleet
 
 docs: setup  ## write the generated pages
@@ -86,9 +86,13 @@ screenshots: setup  ## pictures of the dashboards' previews from the recording, 
 	$(BIN)/python scripts/take_screenshots.py
 
 faults: setup  ## the fault lab: real Spark, Prometheus and Alertmanager, one fault after the other
+	@$(PYTHON) scripts/setup.py clock
 	rm -f artifacts/faults.jsonl
 	$(BIN)/python -m pytest tests/faults
 	$(BIN)/python tests/faults/write_table.py
+
+faults-unscaled: setup  ## three faults with the rules as they are shipped, all at the same time (20 minutes); the table in docs/alerts.md
+	$(BIN)/python tests/faults/unscaled.py
 
 connect: setup  ## the tests against a real Connect server: killed, restarted, cut off
 	$(BIN)/python -m pytest tests/spark/connect

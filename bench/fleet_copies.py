@@ -34,7 +34,7 @@ def app(number: int) -> str:
 
 
 def make_template(text: str) -> str:
-    """The text with `{app}` and `{number}` in the places where copies differ."""
+    """The text with a mark in each place where copies differ: 1 for the application, 0 in ids."""
     marked = _UUID.sub(r"\1\0", text.replace("\0", ""))
     return _APP.sub("\1", marked)
 
@@ -56,12 +56,15 @@ class Pages:
 
     def refresh(self) -> None:
         """Fetch every page once."""
-        self._templates = [make_template(self._fetch(address)) for address in self._addresses]
+        self._templates = [
+            make_template(self._fetch(address)).encode() for address in self._addresses
+        ]
         self._place.write_text(json.dumps(self._took))
 
     def page(self, number: int) -> bytes:
         """The page of a driver."""
-        return fill(self._templates[number % len(self._templates)], number).encode()
+        template = self._templates[number % len(self._templates)]
+        return template.replace(b"\1", app(number).encode()).replace(b"\0", b"%04d" % number)
 
     def _fetch(self, address: str) -> str:
         began = time.monotonic()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from streamgauge.masking import mask, mask_all
 from streamgauge.model.application import Application
+from streamgauge.model.causes import shorten
 from streamgauge.model.events import Progress, Started, Terminated
 from streamgauge.model.observations import Gone, QueryStatus
 from streamgauge.model.query import End, Query
@@ -185,9 +186,8 @@ def _log_end(logger: Any, end: Terminated | End, **more: str) -> None:
         logger.info("query stopped", **more)
         return
     first, _, rest = end.exception.partition("\n")
-    stack = _indent(
-        rest[:_MOST_STACK_CHARACTERS]
-    )  # here too: a logger of the user's may be a console
+    # Here too: a logger of the user's may be a console. The causes come last.
+    stack = _indent(shorten(rest, _MOST_STACK_CHARACTERS))
     logger.error("query failed", error_class=end.error_class, error=first, **more, stack=stack)
 
 

@@ -3,7 +3,7 @@
 Runs on the standard library alone, as a user or as root, starts no daemon and writes only inside
 the project. Run again, it costs nothing: each part leaves a stamp of what it was made from.
 
-    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs; also: browser, tools
+    python3 scripts/setup.py [environment ...]      default: 4.3 3.5 programs; also: browser, tools, clock
 """
 
 from __future__ import annotations
@@ -211,6 +211,13 @@ def bring_browser() -> None:
     place.chmod(0o755)
 
 
+def bring_clock() -> None:
+    """Unpack libfaketime, with which the fault lab steps the clock of a driver."""
+    if not list((PROGRAMS / "root").glob("usr/lib/*/faketime/libfaketime.so.1")):
+        say("libfaketime from Debian's packages")
+        unpack("libfaketime")
+
+
 def bring_java() -> None:
     """Use the machine's own Java when Spark can run on it, else unpack one."""
     home = os.environ.get("JAVA_HOME")
@@ -310,6 +317,8 @@ def main(wanted: list[str]) -> int:
                 bring_programs()
             elif what == "browser":
                 bring_browser()
+            elif what == "clock":
+                bring_clock()
             elif what == "tools":
                 bring_tools()
             else:

@@ -225,6 +225,16 @@ def test_config_made_by_hand_takes_no_label_that_is_no_text():
         Config(team=1.5)
 
 
+def test_config_made_by_hand_takes_queries_as_keywords_do():
+    """Plain dictionaries become records, and a typo in them is told."""
+    config = Config(queries={"orders": {"tier": 2, "team": "shop"}})
+    assert (config.of_query("orders").tier, config.of_query("orders").team) == ("2", "shop")
+    with pytest.raises(
+        ConfigError, match=r"queries\.orders has no setting 'teem'; did you mean 'team'"
+    ):
+        Config(queries={"orders": {"teem": "shop"}})
+
+
 def test_wrong_variable_names_what_was_meant():
     """A typo in a variable is one line that says what is allowed; JSON is asked for where it is JSON."""
     _, wrong = load_config({}, {"STREAMGAUGE_TEEM": "x", "STREAMGAUGE_QUERIES": "orders"})

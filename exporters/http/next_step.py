@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from importlib.resources import files
 
 from msgspec import Struct
 
@@ -58,5 +57,7 @@ def read_runbook(path: str) -> bytes | None:
     name = _NAME.fullmatch(path)
     if name is None:
         return None
+    from importlib.resources import files  # noqa: PLC0415 - a driver nobody looks at need not
+
     file = files("streamgauge").joinpath(f"runbooks/{name[1]}.md")
     return file.read_bytes() if file.is_file() else None

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from msgspec import Struct
@@ -59,7 +58,7 @@ def find_rhythm(visits: Sequence[float], timeout: float) -> Rhythm | None:
         gaps = [later - earlier for earlier, later in zip(visits, visits[number:], strict=False)]
         if len(gaps) < number + (number > 1):  # several take two rounds to be told apart
             break
-        usual = median(gaps)
+        usual = sorted(gaps)[len(gaps) // 2]
         alike = sum(abs(gap - usual) <= _slack(usual) for gap in gaps)
         if alike >= _REGULAR_SHARE * len(gaps) and usual + _slack(usual) >= timeout:
             return Rhythm(usual, number)

@@ -10,6 +10,7 @@ from .checkpoint import CHECKPOINT
 from .event_time import EVENT_TIME
 from .lag import LAG
 from .memory import with_memory
+from .pace import with_pace
 from .progress import PROGRESS
 from .recordings import BASE, BASELINES, SLICES
 from .regression import REGRESSION
@@ -19,23 +20,22 @@ from .state import STATE
 if TYPE_CHECKING:
     from .rule import Alert, Group, Recording
 
-GROUPS: tuple[Group, ...] = with_memory(
-    (
-        BASE,
-        AVAILABILITY,
-        PROGRESS,
-        LAG,
-        EVENT_TIME,
-        STATE,
-        SLICES,
-        BASELINES,
-        REGRESSION,
-        CHECKPOINT,
-        SLO,
-        SLO_DAYS,
-        AGENT,
-    )
+_TABLE: tuple[Group, ...] = (
+    BASE,
+    AVAILABILITY,
+    PROGRESS,
+    LAG,
+    EVENT_TIME,
+    STATE,
+    SLICES,
+    BASELINES,
+    REGRESSION,
+    CHECKPOINT,
+    SLO,
+    SLO_DAYS,
+    AGENT,
 )
+GROUPS = with_memory(with_pace(_TABLE))
 
 DASHBOARDS = frozenset(
     f"streamgauge-{name}"

@@ -27,7 +27,6 @@ CONDITIONAL = {
     "streamgauge_query_commit_age_seconds": "only while a query runs in batches",
     "streamgauge_query_ended_timestamp_seconds": "only once a query ended",
     "streamgauge_query_expected": "only for queries that are declared",
-    "streamgauge_query_failure_info": "only while a query is failed",
     "streamgauge_query_reason_info": "only while something is wrong with a query",
     "streamgauge_query_silence_seconds": "only while a query runs in batches",
     "streamgauge_query_uncommitted_seconds": "only while a query runs in batches",

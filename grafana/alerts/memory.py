@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Rule = TypeVar("_Rule", Alert, Recording)
 
 # Windows that are long, and in which every five minutes are enough.
-_LONG = "memory_window|reset_memory|stuck_baseline|evict_window|growth_history"
+_LONG = "memory_window|reset_memory|stuck_baseline|evict_window"
 _LOOK_BACK = re.compile(
     r"(?P<function>[a-z_]+)\("
     r"(?P<series>(?:[a-z_]+:)?streamgauge_[a-z_0-9:]+)(?P<matchers>\{[^}]*\})?"

@@ -45,7 +45,7 @@ from .parts import (
 )
 from .reports import AgentReports
 from .serving import serve
-from .summary import summarize, to_html
+from .summary import Summarized
 from .worker import Worker
 from .worker_monitor import WorkerMonitor
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _FAILED_KEPT = 500
 
 
-class Agent:
+class Agent(Summarized):
     """Everything between the inbox and the outside. Make one with `Agent.join`."""
 
     _lock: ClassVar[threading.RLock] = threading.RLock()
@@ -302,8 +302,6 @@ class Agent:
     def queries(self) -> Mapping[str, Query]:
         """What is known of each query now, by query id."""
         return self.fleet.queries
-
-    __repr__, _repr_html_ = summarize, to_html
 
     def _queries(self) -> Mapping[str, Query]:
         return self.fleet.queries

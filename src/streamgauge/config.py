@@ -159,6 +159,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         _check_labels(self)
+        if any(isinstance(own, dict) for own in self.queries.values()):
+            msgspec.structs.force_setattr(self, "queries", _convert_queries(self.queries))
         if self.log_level not in {"debug", "info", "warning", "error", "off"}:
             raise ConfigError(
                 f"log_level is {self.log_level!r}; allowed: debug, info, warning, error, off"
@@ -250,18 +252,23 @@ def _convert(settings: dict[str, Any], kind: type[_Settings], where: str = "") -
         if _is_whole_number(settings.get(name)):
             settings[name] = str(settings[name])
     if isinstance(queries := settings.get("queries"), dict):
-        settings["queries"] = {
-            name: _convert(own, QueryConfig, f"queries.{clean(name)}")
-            if isinstance(own, dict) and isinstance(name, str)
-            else own
-            for name, own in queries.items()
-        }
+        settings["queries"] = _convert_queries(queries)
     try:
         return msgspec.convert(settings, kind)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ConfigError):
             raise error.__cause__ from None
         raise ConfigError(_explain(error, settings, where)) from None
+
+
+def _convert_queries(queries: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The settings of single queries as records; what is no mapping is left for others to refuse."""
+    return {
+        name: _convert(own, QueryConfig, f"queries.{clean(name)}")
+        if isinstance(own, dict) and isinstance(name, str)
+        else own
+        for name, own in queries.items()
+    }
 
 
 def _explain(error: msgspec.ValidationError, settings: Mapping[str, Any], where: str) -> str:

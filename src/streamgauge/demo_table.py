@@ -73,8 +73,9 @@ class PlainTable:
         self.say(f"-- {age:.0f} s: {told}")
         for query in _sorted(queries):
             row = _row(query)
+            rate = f"{row['rows']} rows/s" if row["rows"] else ""
             self.say(
-                f"   {query.label:<11} {row['state']:<14} {row['rows']:>8} rows/s  batch {row['batch']:>7}"
+                f"   {query.label:<11} {row['state']:<14} {rate:>15}  batch {row['batch']:>7}"
                 f"  state {row['state_rows']:>6}  in flight {row['inflight']:>6} {row['tasks']:>9}"
                 f"  {row['reason']}"
             )

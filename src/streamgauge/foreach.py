@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.model.timeshift import shift_query
+from streamgauge.steady import wall_offset
+
 from .agent import Agent
 
 if TYPE_CHECKING:
@@ -55,7 +58,9 @@ def _find(df: Any, batch_id: int) -> SpanContext | None:
         query_id = spark.getLocalProperty("sql.streaming.queryId")
         if not run_id or not query_id:
             return None
-        return agent.traces.context_of(run_id, int(batch_id), agent.queries.get(query_id))
+        query = agent.queries.get(query_id)
+        shown = None if query is None else shift_query(query, wall_offset())
+        return agent.traces.context_of(run_id, int(batch_id), shown)
     except Exception as error:  # noqa: BLE001 - the user's batch must not notice
         agent.guard.report_error("traces", error)
         return None

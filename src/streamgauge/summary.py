@@ -27,6 +27,16 @@ class Watching(Protocol):
         """What is known of each query."""
 
 
+class Summarized:
+    """Shows itself in a few words, and as a table in notebooks."""
+
+    def __repr__(self: Watching) -> str:
+        return summarize(self)
+
+    def _repr_html_(self: Watching) -> str:
+        return to_html(self)
+
+
 def summarize(agent: Watching, name: str = "Agent") -> str:
     """`<Agent http://127.0.0.1:9465: orders running, clicks stalled>`."""
     place = "closed" if agent.closed else agent.address or "not served"

@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from promtool import RuleTest, rules_of, run
+from promtool import RuleTest, annotations_of, rules_of, run, run_raw
+from rule_checks import said
 from rule_worlds import HOUR, MINUTE, notation
 from stage import apply_to
 
@@ -92,6 +93,10 @@ class History:
         error = {"exception": "org.apache.spark.SparkException: x", "errorClassOnException": "X"}
         self.event({**self.ids, **error})
 
+    def stop(self) -> None:
+        """The run ends without an error."""
+        self.event({**self.ids, "exception": None, "errorClassOnException": None})
+
     @property
     def ids(self) -> dict[str, str]:
         """The ids of the present run."""
@@ -124,9 +129,13 @@ class History:
         data: bool,
         completed: int | None = None,
         waits: str = "waiting_for_data",
+        jobs: int = 0,
     ) -> None:
-        """What the watchdog sees."""
-        tasks = None if completed is None else Tasks(running=1, completed=completed, failed=0)
+        """What the watchdog sees; of `jobs` that the batch began all but one failed."""
+        tasks = None
+        if completed is not None:
+            failed = max(0, jobs - 1)
+            tasks = Tasks(running=1, completed=completed, failed=0, jobs=jobs, failed_jobs=failed)
         status = QueryStatus(
             query_id=IDS["id"],
             run_id=self.run_id,
@@ -180,6 +189,11 @@ def crawl(history: History, t: int) -> None:
     history.look(active=True, data=True, completed=t // 60)
 
 
+def retry(history: History, t: int) -> None:
+    """A batch runs the same job again and again, in which tasks finish; each one fails in the end."""
+    history.look(active=True, data=True, completed=t // 60, jobs=(t - BEGIN) // 60)
+
+
 def doze(history: History, _: int) -> None:
     """There is nothing to do."""
     history.idle()
@@ -197,7 +211,13 @@ def wait(history: History, t: int) -> None:
 
 @pytest.mark.parametrize(
     ("trouble", "stalls", "interval"),
-    [(hang, True, 10.0), (crawl, False, 10.0), (doze, False, 10.0), (wait, False, None)],
+    [
+        (hang, True, 10.0),
+        (retry, True, 10.0),
+        (crawl, False, 10.0),
+        (doze, False, 10.0),
+        (wait, False, None),
+    ],
 )
 def test_page_and_verdict_agree(trouble, stalls, interval, tmp_path):
     """QueryStalled and CommitsStalled fire when the verdict has been `stalled` for their `for`."""
@@ -233,6 +253,29 @@ def loop(history: History, t: int) -> None:
         history.batch()
 
 
+def deploy(history: History, t: int) -> None:
+    """It is stopped and started again every four minutes."""
+    age = (t - BEGIN) % (4 * MINUTE)
+    if age == 0:
+        history.stop()
+    elif age == STEP:
+        history.start()
+    else:
+        history.batch()
+        history.look(active=False, data=True)
+
+
+def test_clean_restarts_are_a_loop_for_neither(tmp_path):
+    """Six of them within half an hour: no verdict and no page."""
+    history = History()
+    history.play(deploy, until=HOUR)
+    assert "restarting" not in history.verdicts
+    test = RuleTest(history.series(), STEP)
+    for t in range(BEGIN, HOUR + 1, MINUTE):
+        test.expect(t, 'alertname="SparkStreamRestartLoop"', 0)
+    run(tmp_path, STEP, test, rules=rules_of(tmp_path, "SparkStreamRestartLoop"))
+
+
 def fall_behind(history: History, _: int) -> None:
     """More arrives than is processed; no source tells its backlog."""
     history.batch(STEP, inputRowsPerSecond=20.0, processedRowsPerSecond=10.0)
@@ -242,6 +285,31 @@ def fall_behind(history: History, _: int) -> None:
 def block(history: History, _: int) -> None:
     """The agent's worker does not come back."""
     history.blocked_at = float(BEGIN)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "alert", "words"),
+    [
+        (fail, "QueryFailed", "X: x"),
+        (hang, "QueryStalled", "tasks run, none finishes"),
+        (block, "AgentBlind", "worker"),
+    ],
+    ids=["failed", "stalled", "blind"],
+)
+def test_page_carries_the_words_of_the_verdict(trouble, alert, words, tmp_path):
+    """From the agent's own page through the shipped rule into the annotation."""
+    history = History()
+    history.play(trouble, until=HOUR)
+    name = f"SparkStream{alert}"
+    wrong = {
+        "eval_time": f"{HOUR}s",
+        "alertname": name,
+        "exp_alerts": [{"exp_labels": {"no": "x"}}],
+    }
+    group = {**RuleTest(history.series(), STEP).as_dict(), "alert_rule_test": [wrong]}
+    done = run_raw(tmp_path, STEP, [group], rules_of(tmp_path, name))
+    (page,) = (one for one in annotations_of(done.stdout + done.stderr) if "summary" in one)
+    assert words in said(page, "reason"), page
 
 
 @pytest.mark.parametrize(

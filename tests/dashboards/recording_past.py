@@ -10,6 +10,7 @@ from pathlib import Path
 from promtool import program
 
 DAY = 86400.0
+STEPS = 12.0  # of the baseline, in an hour
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,13 @@ def _recorded(now: float) -> dict[str, Callable[[Usual, float], float]]:
 
     return {
         "query:streamgauge_batch_duration:mean15m": lambda usual, at: usual.batch * wobble(at),
+        "query:streamgauge_batch_duration:count1h": lambda _, __: STEPS,
+        "query:streamgauge_batch_duration:sum1h": lambda usual, at: (
+            STEPS * usual.batch * wobble(at)
+        ),
+        "query:streamgauge_batch_duration:sumsq1h": lambda usual, at: (
+            STEPS * (usual.batch * wobble(at)) ** 2
+        ),
         "query:streamgauge_input_rows:rate1h": lambda usual, at: usual.rows * wobble(at + 7),
         "query:streamgauge_row_cost:seconds_per_krow1h": lambda usual, at: (
             1000 * usual.batch / (usual.rows * usual.every) * wobble(at)

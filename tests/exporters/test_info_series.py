@@ -40,14 +40,14 @@ def test_healthy_query_has_neither_end_nor_reason():
 
 
 def test_reason_of_a_state_stays_as_it_began():
-    """However long it lasts, it is one series: the words have an age in them, and that must not move."""
+    """However long it lasts, it is one series: no age and no count in its words moves."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
     tell(exporter, fleet, life.started(), life.progress(), now=NOW)
     wait_until(exporter, NOW + 400)
     (first,) = _reasons(registry)
     assert first[0] == "stalled"
-    assert "no event for 7 min" in first[1]
+    assert "no event comes" in first[1]
     for later in (415, 1000, 9000):
         wait_until(exporter, NOW + later)
         assert _reasons(registry) == {first}
@@ -55,9 +55,7 @@ def test_reason_of_a_state_stays_as_it_began():
     wait_until(exporter, NOW + 9001)
     assert _reasons(registry) == set()
     wait_until(exporter, NOW + 90_000)
-    (second,) = _reasons(registry)
-    assert second[0] == "stalled"
-    assert second != first
+    assert _reasons(registry) == {first}
 
 
 def test_failure_says_both_classes_and_goes_with_the_next_run():
@@ -128,15 +126,16 @@ def test_owner_knows_whether_the_sink_is_idempotent(sink, said, shown):
 
 
 def test_hung_batch_keeps_its_first_words():
-    """The number of finished tasks moves; the label does not."""
+    """The number of failed tasks moves; the label does not."""
     exporter, fleet, registry = exporter_alone()
     life = Life()
     tell(exporter, fleet, life.started(), life.progress())
+    found = set()
     for after in (10, 400, 800, 1200):
         tasks = Tasks(running=1, completed=0, failed=after)
         look_at(exporter, fleet, life, NOW + after, trigger_active=True, tasks=tasks)
         wait_until(exporter, NOW + after)
-        found = _reasons(registry)
+        found |= _reasons(registry)
     ((state, reason),) = found
     assert state == "stalled"
-    assert "400 tasks failed" in reason
+    assert "its tasks fail" in reason

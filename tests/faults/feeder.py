@@ -14,6 +14,7 @@ class Feeder(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.folder: Path | None = None
+        self.other: Path | None = None  # of a join's second source, which gets the same rows
         self.closed = False
         self._number = 0
         self.reset()
@@ -25,7 +26,8 @@ class Feeder(threading.Thread):
         self.paused = True
         self.future = 0.0  # seconds that event time is ahead
         self.frozen_at: float | None = None
-        self.late = 0  # rows a file that are an hour old
+        self.late = 0  # rows per file that are an hour old
+        self.other = None
 
     def run(self) -> None:
         """Write until closed."""
@@ -50,6 +52,7 @@ class Feeder(threading.Thread):
             )
         if self.folder is None:
             raise RuntimeError("there is no query to feed yet")
-        hidden = self.folder / f".{self._number}.json"
-        hidden.write_text("\n".join(lines))
-        hidden.rename(self.folder / f"{self._number}.json")
+        for folder in filter(None, (self.folder, self.other)):
+            hidden = folder / f".{self._number}.json"
+            hidden.write_text("\n".join(lines))
+            hidden.rename(folder / f"{self._number}.json")

@@ -6,17 +6,13 @@ switch; what was paged, warned of and left alone is read from the pager and from
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +20,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "alerts"))
 
 from alert_stack import Alertmanager, Pager, Program, free_port, get_json, wait_until
+from driver_process import DriverProcess
 from feeder import Feeder
-from promtool import ROOT, program, time_of
+from promtool import program
 from typing_extensions import Self
 
 from streamgauge.grafana.alerts.prometheus import Export, rule_file
@@ -35,55 +32,43 @@ from streamgauge.grafana.alerts.yamltext import dump
 SCRAPE = 0.5  # seconds
 SCALE = float(os.environ.get("FAULT_TIME_SCALE") or 1 / 60)  # larger on a machine that is busy
 FRESH = 2.0  # seconds: how old the output of the query `behind` may be
-RESULTS = ROOT / "artifacts" / "faults.jsonl"
 PREFIX = "SparkStream"
 
 
-@dataclass
-class Result:
-    """One row of the table: what must page, must warn and may warn, and what did."""
-
-    fault: str
-    pages: list[str] = field(default_factory=list)
-    warns: list[str] = field(default_factory=list)
-    may_warn: list[str] = field(default_factory=list)
-    paged: list[str] = field(default_factory=list)
-    warned: list[str] = field(default_factory=list)
-    seconds: float | None = None
-    allowed: float | None = None
-    false_pages: int = 0
-
-
-class Lab:
+class Lab(DriverProcess):
     """Everything of one fault. A context manager; what it started, it ends."""
 
-    def __init__(self, folder: Path, *, scale: float = SCALE, **knobs: float) -> None:
-        self.folder = folder
-        self.scale = scale
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        scale: float = SCALE,
+        scrape: float = SCRAPE,
+        queries: dict[str, Any] | None = None,
+        clock: bool = False,
+        **parameters: float,
+    ) -> None:
+        """With `clock` the driver's wall clock can be stepped; `queries` are settings of queries."""
+        super().__init__(folder, scale, clock=clock)
+        self.scrape = scrape
         (folder / "switches").mkdir()
-        settings = {"team": "payments", "env": "prod", "watch_seconds": 0.25}
-        settings |= {"silence_seconds": 300 * scale, "grace_seconds": 300 * scale}
-        settings |= {"queries": {"behind": {"thresholds": {"freshness_seconds": FRESH}}}}
-        (folder / "settings.json").write_text(json.dumps(settings))
-        self.port = free_port()
+        (folder / "settings.json").write_text(json.dumps(_agent_settings(scale, queries or {})))
         self.pager = Pager()
         self.feeder = Feeder()
         webhooks = {name: f"{self.pager.url}/{path}" for name, path in _WEBHOOKS.items()}
-        self.knobs = Settings({**webhooks, **knobs}, scale)
-        self.alertmanager = Alertmanager(folder, self.knobs)
+        self.parameters = Settings({**webhooks, **parameters}, scale)
+        self.alertmanager = Alertmanager(folder, self.parameters)
         self.prometheus = self._make_prometheus()
-        self.driver: subprocess.Popen[bytes] | None = None
         self.query = ""
         self.number_of_plans = 0
         self.since = time.time()
-        self.broken_at = 0.0
         self.due: set[tuple[str, str]] = set()  # (query, alert) of all pages that had to come
 
     # ---- the programs ----------------------------------------------------------------------
 
     def _make_prometheus(self) -> Program:
         rules = self.folder / "rules.yml"
-        rules.write_text(rule_file(Export(self.knobs)))
+        rules.write_text(rule_file(Export(self.parameters)))
         config = self.folder / "prometheus.yml"
         config.write_text(dump(self._prometheus_config(rules)))
         port = free_port()
@@ -100,7 +85,7 @@ class Lab:
         )
 
     def _prometheus_config(self, rules: Path) -> dict[str, Any]:
-        interval = f"{int(SCRAPE * 1000)}ms"
+        interval = f"{int(self.scrape * 1000)}ms"
         return {
             "global": {"scrape_interval": interval, "scrape_timeout": interval},
             "rule_files": [str(rules)],
@@ -121,6 +106,7 @@ class Lab:
         self.pager.__enter__()
         self.alertmanager.__enter__()
         self.prometheus.start()
+        self.feeder.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,35 +116,14 @@ class Lab:
         self.alertmanager.__exit__()
         self.pager.__exit__()
 
-    def start_driver(self) -> None:
-        """Start the Spark driver; a second call starts another one after the first is gone."""
-        arguments = (str(self.folder), str(self.port), repr(self.scale))
-        with (self.folder / "driver.log").open("ab") as log:
-            self.driver = subprocess.Popen(
-                [sys.executable, str(Path(__file__).parent / "fault_driver.py"), *arguments],
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                start_new_session=True,
-            )
-        if not self.feeder.is_alive():
-            self.feeder.start()
+    # ---- breaking and fixing ---------------------------------------------------------------
 
-    def kill(self) -> None:
-        """Kill the driver and its JVM at once, as the kernel does when memory runs out."""
-        if self.driver is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.driver.pid, signal.SIGKILL)
-        self.driver.wait()
-        self.driver = None
-
-    # ---- breaking and mending --------------------------------------------------------------
-
-    def begin(self, query: str, *, batches: int = 4, files: int = 0, **plan: Any) -> None:
+    def begin(
+        self, query: str, *, batches: int = 4, files: int = 0, both: bool = False, **plan: Any
+    ) -> None:
         """Run another query and wait until it has committed some batches; what fires counts from here.
 
-        So many files are there before it starts; more come when it runs.
+        So many files are there before it starts; more come when it runs, for `both` sources of a join.
         """
         self.feeder.reset()
         for switch in (self.folder / "switches").iterdir():
@@ -166,6 +131,9 @@ class Lab:
         self.query = query
         self.feeder.folder = self.folder / f"in-{query}"
         self.feeder.folder.mkdir(exist_ok=True)
+        if both:
+            self.feeder.other = self.folder / f"in-{query}-other"
+            self.feeder.other.mkdir()
         for _ in range(files):
             self.feeder.write()
         self.number_of_plans += 1
@@ -211,7 +179,7 @@ class Lab:
 
     def history(self, expr: str) -> list[tuple[float, float]]:
         """Time and value of the one series of an expression, each scrape since the fault's query began."""
-        parameters = {"query": expr, "start": self.since, "end": time.time(), "step": SCRAPE}
+        parameters = {"query": expr, "start": self.since, "end": time.time(), "step": self.scrape}
         url = f"{self.prometheus_url}/api/v1/query_range?{urllib.parse.urlencode(parameters)}"
         found = get_json(url)["data"]["result"]
         return [(at, float(text)) for at, text in found[0]["values"]] if found else []
@@ -232,6 +200,15 @@ class Lab:
     def wait_batches(self, count: int, deadline: float = 90) -> None:
         """Wait until the query has committed so many batches in this run."""
         self.wait_number(f"sum({self.of('batches_total')})", count, deadline)
+
+    def wait_started(self, since: float, deadline: float = 200) -> None:
+        """Wait until Prometheus knows of a start of the query since then."""
+        self.wait_number(self.of("query_started_timestamp_seconds"), since, deadline)
+
+    def drain(self) -> None:
+        """Let the query read what there is: a stop now interrupts no batch that would be run again."""
+        self.feeder.paused = True
+        wait_until(lambda: self.verdict() == "idle", lambda: f"idle; {self.tail()}", 90)
 
     def settle(self, minutes: float) -> None:
         """Let so many minutes of the rules' time pass."""
@@ -276,6 +253,18 @@ class Lab:
             and any(self.is_ours(one["labels"]) for one in page["alerts"])
         ]
 
+    def texts(self, alert: str) -> list[str]:
+        """What each notification of an alert about this fault's queries says, page or ticket."""
+        return [
+            "\n".join(one["annotations"].values())
+            for path in ("/page", "/ticket")
+            for page in self.pager.received(path)
+            for one in page["alerts"]
+            if page["at"] >= self.since
+            and one["labels"]["alertname"] == PREFIX + alert
+            and self.is_ours(one["labels"])
+        ]
+
     def is_ours(self, labels: dict[str, str]) -> bool:
         """Whether an alert is of this fault's queries; `strays` looks after those of earlier ones."""
         name = labels.get("query", self.query)
@@ -305,6 +294,10 @@ class Lab:
             lambda: alert in self.firing(), lambda: f"{alert} to fire; {self.tail()}", deadline
         )
 
+    def wait_text(self, alert: str, deadline: float = 60) -> None:
+        """Wait until the pager or the ticket system has got an alert."""
+        wait_until(lambda: self.texts(alert), f"a notification of {alert}", deadline)
+
     def wait_quiet(self, deadline: float = 90) -> None:
         """Wait until nothing fires any more."""
         wait_until(lambda: not self.firing(), lambda: f"silence; firing: {self.firing()}", deadline)
@@ -318,71 +311,23 @@ class Lab:
         """How often the pager rang since the fault began; a repetition is not a page."""
         return len({page["groupKey"] for page in self.received()})
 
-    def knob(self, name: str) -> float:
-        """A knob in the lab's time."""
-        return float(self.knobs.value(name))
+    def parameter(self, name: str) -> float:
+        """A rule parameter in the lab's time."""
+        return float(self.parameters.value(name))
 
     def verdict(self) -> str:
         """The agent's verdict now."""
         found = self.ask(f"{self.of('query_state')} == 1")
         return str(found[0]["metric"]["state"]) if found else "none"
 
-    def said(self, what: str) -> list[float]:
-        """The times at which the driver said something in its log."""
-        lines = (self.folder / "log").read_text().splitlines()
-        found = [line.split(" ", 1) for line in lines]
-        return [float(at) for at, words in found if words == what]
-
-    def tail(self) -> str:
-        """The driver's last words."""
-        log = self.folder / "driver.log"
-        return log.read_text()[-1500:] if log.exists() else "no driver"
-
-    def kept(self, result: Result) -> None:
-        """Fill a result in, keep it for the table, and check it: recall and false pages."""
-        fired = self.fired()
-        result.paged = self.pages()
-        result.warned = sorted(fired["warning"])
-        result.false_pages = len(set(result.paged) - set(result.pages))
-        RESULTS.parent.mkdir(exist_ok=True)
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(asdict(result)) + "\n")
-        for page in self.received():
-            names = {one["labels"].get("query", "") for one in page["alerts"]}
-            self.due |= {(name, alert) for name in names for alert in result.pages}
-            for one in page["alerts"]:
-                assert time_of(one["annotations"]["since"]) < page["at"], one
-        assert set(result.paged) == set(result.pages), f"{self.tail()}\n{result}"
-        assert set(result.warns) <= set(result.warned), result
-        assert set(result.warned) <= {*result.warns, *result.may_warn}, result
-        if result.pages:
-            assert result.seconds is not None, result
-            assert result.allowed is not None, result
-            assert result.seconds <= result.allowed, result
-
 
 _WEBHOOKS = {"pager_url": "page", "ticket_url": "ticket", "deadman_url": "deadman"}
 
 
-def allowed_seconds(lab: Lab, window: float) -> float:
-    """Time from fault to page: the alert's own window, two evaluations, a scrape, and the wait."""
-    return window + 2 * lab.knob("evaluation_interval") + SCRAPE + lab.knob("group_wait")
-
-
-def paged(
-    lab: Lab,
-    result: Result,
-    window: float,
-    begun: Callable[[], float] | None = None,
-    deadline: float = 120,
-) -> Result:
-    """Wait for the page of a fault that is in, and note how long it took and might have taken.
-
-    `begun` tells, once the page is there, when what the alert is about began: some time after the
-    fault, since a stop, a start or a batch takes its time. The alert's window counts from there.
-    """
-    page = lab.wait_page(result.pages[0], deadline)
-    result.seconds = page["at"] - lab.broken_at
-    later = begun() - lab.broken_at if begun else 0.0
-    result.allowed = later + allowed_seconds(lab, window)
-    return result
+def _agent_settings(scale: float, queries: dict[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = {"team": "payments", "env": "prod"}
+    if scale < 1:
+        settings |= {"watch_seconds": 0.25}
+        settings |= {"silence_seconds": 300 * scale, "grace_seconds": 300 * scale}
+        queries = {"behind": {"thresholds": {"freshness_seconds": FRESH}}, **queries}
+    return {**settings, "queries": queries}

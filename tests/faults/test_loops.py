@@ -11,7 +11,8 @@ import shutil
 import time
 
 import pytest
-from lab import Lab, Result, paged
+from lab import Lab
+from results import Result, keep, paged
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -27,9 +28,10 @@ def test_crash_loop_of_the_driver_is_one_page(tmp_path):
             began = time.time()
             lab.wait_number(lab.of("query_started_timestamp_seconds"), began, deadline=200)
         result = Result("a crash loop of the whole driver", ["RestartLoop"])
+        result.may_warn, result.says = ["DuplicateRisk"], ["the driver was killed"]
         paged(lab, result, window=0.0, begun=lambda: lab.said("started crashing")[2])
-        assert time.time() - lab.broken_at < lab.knob("restart_window")
-        lab.kept(result)
+        assert time.time() - lab.broken_at < lab.parameter("restart_window")
+        keep(lab, result)
     shutil.rmtree(tmp_path / "prometheus-data")
 
 
@@ -38,9 +40,46 @@ def test_sink_that_fails_every_third_batch_is_a_loop(tmp_path):
     with Lab(tmp_path, scale=1 / 6) as lab:
         lab.begin("third")
         lab.on("fail", 3)
-        result = Result("a sink that fails every third batch", ["RestartLoop"])
+        result = Result("a sink that fails every third batch", ["RestartLoop"], ["DuplicateRisk"])
+        result.says = ["the sink refuses"]
         paged(lab, result, window=0.0, begun=lambda: lab.said("started third")[2])
         lab.off("fail")
         lab.settle(minutes=3)
-        lab.kept(result)
+        keep(lab, result)
     shutil.rmtree(tmp_path / "prometheus-data")
+
+
+def test_two_deployments_are_no_loop_and_hide_nothing(tmp_path):
+    """The whole driver is deployed twice within 13 minutes; the third deployment has no query."""
+    expected = {"twice": {"expected": True}}
+    with Lab(tmp_path, scale=1 / 20, queries=expected) as lab:
+        lab.begin("twice")
+        for _ in range(2):
+            lab.drain()
+            deploy(lab)
+            lab.feeder.paused = False
+            lab.wait_batches(1)
+        assert time.time() - lab.since < lab.parameter("restart_window")
+        lab.settle(minutes=3)
+        keep(lab, Result("two planned deployments within 13 minutes"))
+        lab.drain()
+        lab.on("absent")
+        stopped_at = deploy(lab)
+        result = Result("a deployment after which the query is missing", ["QueryMissing"])
+        result.says = ["has not been running"]
+        lab.broken_at = stopped_at
+        paged(lab, result, lab.parameter("missing_for"))
+        keep(lab, result)
+    shutil.rmtree(tmp_path / "prometheus-data")
+
+
+def deploy(lab: Lab) -> float:
+    """Stop everything, exit, and start a new driver; when the old one was gone."""
+    began = time.time()
+    lab.on("exit")
+    assert lab.wait_exit() == 0
+    gone_at = time.time()
+    lab.off("exit")
+    lab.start_driver()
+    lab.wait_said("ready", began, deadline=200)
+    return gone_at

@@ -27,14 +27,14 @@ class Option:
         return self._content
 
 
-def _job(description, submitted):
+def _job(description, submitted, status="RUNNING"):
     """A job with one task that is done and one that runs."""
     at = datetime.fromtimestamp(submitted, timezone.utc)
     time = SimpleNamespace(getTime=lambda: at.timestamp() * 1000)
     return SimpleNamespace(
         description=lambda: Option(description),
         submissionTime=lambda: Option(time),
-        status=lambda: SimpleNamespace(toString=lambda: "RUNNING"),
+        status=lambda: SimpleNamespace(toString=lambda: status),
         numActiveTasks=lambda: 1,
         numCompletedTasks=lambda: 1,
         numFailedTasks=lambda: 0,
@@ -44,24 +44,36 @@ def _job(description, submitted):
 @pytest.fixture
 def count(monkeypatch):
     """How many tasks of batch 7, whose trigger began at 100, are done in these jobs."""
+    return lambda *jobs: (
+        poll_jobs(monkeypatch, BatchJobs(7, 100.0), dict(enumerate(jobs))).completed
+    )
 
-    def poll(*jobs):
-        spark = SimpleNamespace(
-            statusTracker=lambda: SimpleNamespace(
-                getJobIdsForGroup=lambda _: list(range(len(jobs)))
-            ),
-            statusStore=lambda: SimpleNamespace(job=lambda number: jobs[number]),
-        )
-        java = SimpleNamespace()
-        java.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
-        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=java)
-        for module in (jvm, batch_jobs):
-            monkeypatch.setattr(module, "require_context", lambda: context)
-        found = BatchJobs(7, 100.0)
-        found.poll("run")
-        return found.tasks().completed
 
-    return poll
+def poll_jobs(monkeypatch, found, jobs):
+    """What one poll makes of these jobs, by number."""
+    spark = SimpleNamespace(
+        statusTracker=lambda: SimpleNamespace(getJobIdsForGroup=lambda _: list(jobs)),
+        statusStore=lambda: SimpleNamespace(job=lambda number: jobs[number]),
+    )
+    java = SimpleNamespace()
+    java.java = SimpleNamespace(util=SimpleNamespace(Arrays=SimpleNamespace(toString=str)))
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), _jvm=java)
+    for module in (jvm, batch_jobs):
+        monkeypatch.setattr(module, "require_context", lambda: context)
+    found.poll("run")
+    return found.tasks()
+
+
+def test_jobs_that_failed_are_counted_also_when_spark_has_let_go_of_them(monkeypatch):
+    """Spark lists the last thousand jobs; a retry loop has more in time, and each is counted once."""
+    found = BatchJobs(7, 100.0)
+    jobs = {n: _job("batch = 7", 101.0, "FAILED" if n % 2 else "SUCCEEDED") for n in range(60)}
+    for first in range(0, 60, 5):
+        listed = {n: job for n, job in jobs.items() if first <= n < first + 10}
+        for _ in range(2):
+            tasks = poll_jobs(monkeypatch, found, listed)
+    assert (tasks.jobs, tasks.failed_jobs, tasks.completed) == (60, 30, 60)
+    assert len(found._ended) <= 10
 
 
 def test_jobs_of_the_batch_are_those_that_name_it(count):

@@ -113,10 +113,7 @@ CAUSES = [
     ("_events_missing", "events of its batches do not arrive"),
     ("_listener_removed", "the listener was removed from this query's session"),
     ("_lost", "stopped"),
-    (
-        "_failed",
-        "IllegalStateException: java.lang.IllegalStateException: batch 7 doesn't exist",
-    ),
+    ("_failed", "IllegalStateException: batch 7 doesn't exist"),
 ]
 
 

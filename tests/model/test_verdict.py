@@ -425,6 +425,13 @@ def _application_restarted_in_a_notebook():
     return story.start().batch()
 
 
+def _deployed_after_a_loop():
+    story = Story()
+    for _ in range(4):
+        story.start().batch().end("E: x")
+    return story.start().batch().end().start().batch()
+
+
 def _vanished_again_and_again():
     story = Story()
     for _ in range(3):
@@ -524,6 +531,7 @@ TABLE = [
     (_deployed_three_times, "running", "done"),
     (_two_failures_among_deployments, "running", "done"),
     (_application_restarted_in_a_notebook, "running", "done"),
+    (_deployed_after_a_loop, "running", "done"),
     (_vanished_again_and_again, "restarting", "4 starts in"),
     (_available_now_every_minute, "running", "done"),
     (_available_now_has_just_begun, "starting", "no batch yet"),
@@ -644,3 +652,14 @@ def test_failure_is_told_in_the_words_of_who_raised_it(name, words):
     assert verdict.state == "failed"
     assert words in verdict.reason
     assert "Traceback" not in verdict.reason
+
+
+def test_clean_end_that_is_heard_of_late_excuses_the_start():
+    """The next run may begin before the end of the last one has arrived."""
+    story = Story()
+    for _ in range(5):
+        story.start().batch()
+        late = story.life.terminated()
+        story.start()
+        story._handle(late)
+    assert story.batch().verdict().state == "running"

@@ -9,6 +9,8 @@ from harness import commits
 from stage import page, value, wait_for
 
 from streamgauge.exporters import Exporter
+from streamgauge.model.verdict import judge
+from streamgauge.steady import steady_time
 
 BATCHES = 6
 
@@ -173,3 +175,34 @@ def test_log_that_cant_be_written(listen, rows):
         ),
         what="every batch",
     )
+
+
+def test_retry_loop_inside_a_batch_is_stalled(listen, rows, monkeypatch):
+    """Tasks finish and jobs fail, again and again: `running` is not the word for that."""
+    monkeypatch.setattr("streamgauge.model.stall.RETRY_SECONDS", 3.0)
+    listener, stop = listen(silence_seconds=1), threading.Event()
+
+    def write(frame, number):
+        frame.count()
+        while number > 0 and not stop.is_set():
+            try:
+                frame.foreach(lambda _: 1 / 0)
+            except Exception:  # noqa: BLE001 - as people write it
+                frame.count()
+
+    query = rows.writeStream.foreachBatch(write).queryName("loop").start()
+    agent = listener._agent
+    try:
+        wait_for(
+            lambda: value(page(agent), "query_state", query="loop", state="stalled") == 1,
+            90,
+            "stalled",
+        )
+        (found,) = agent.queries.values()
+        verdict = judge(found, steady_time())
+        assert "failed, and it goes on" in verdict.reason
+        assert verdict.cause == "batch 1: its jobs fail and are run again"
+        assert value(page(agent), "inflight_task_age_seconds", query="loop") < 10
+    finally:
+        stop.set()
+        query.stop()

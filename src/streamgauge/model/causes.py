@@ -19,6 +19,7 @@ _LONGEST_CLASS = 100
 _LONGEST_READ = 1024 * 1024
 _LONGEST_WORD = 2048  # a word that is cut goes whole, as it may be a secret; one without end can't
 _CUT = " … "
+_CAUSED = "\nCaused by: "
 _FRAME = re.compile(r"[\t ]+(?:at |\.\.\. \d)")
 _FRAMES_KEPT = (40, 20, 8, 2, 0)  # at each end of a stack; fewer, until the text is short enough
 
@@ -48,7 +49,11 @@ def condense(exception: str) -> str:
         text = "\n".join(_drop_frames(lines, kept))
         if len(text) <= LONGEST_TEXT:
             return text
-    return _cut_between_causes(text, LONGEST_TEXT)
+    if _CAUSED in text[len(text) - LONGEST_TEXT // 2 :]:
+        return _cut_between_causes(text, LONGEST_TEXT)
+    return exception[
+        : LONGEST_TEXT + 1
+    ]  # one more than `mask` takes: it must know that there was more
 
 
 def find_cause(exception: str, error_class: str | None) -> Cause:
@@ -84,7 +89,7 @@ def _cut_between_causes(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     front, rest = text[: longest // 2], text[len(text) - longest // 2 :]
-    _, cause, tail = rest.partition("\nCaused by: ")
+    _, cause, tail = rest.partition(_CAUSED)
     words = front[-_LONGEST_WORD:].rsplit(None, 1)[:-1]
     return "".join((front[:-_LONGEST_WORD], *words, _CUT if tail else "", cause, tail))
 

@@ -36,6 +36,7 @@ def _seconds(name: str, default: float, doc: str, *, per_query: bool = False) ->
 PARAMETERS: tuple[Parameter, ...] = (
     # ---- how the rules run
     _seconds("evaluation_interval", 30, "how often the rules are evaluated"),
+    _seconds("warning_interval", _MINUTE, "the same for warnings that have a `for`"),
     _seconds("memory_window", _DAY, "how long a driver that is gone is remembered, and paged for"),
     _seconds("memory_interval", 5 * _MINUTE, "how often what is remembered is sampled"),
     _seconds("memory_recent", 30 * _MINUTE, "the part of it that is read as it was scraped"),

@@ -106,11 +106,13 @@ def _blind(query: Query, now: float, worker_seen_at: float | None) -> tuple[str,
 
 
 def _restarting(query: Query, now: float) -> tuple[str, str] | None:
-    """Starts after failed or unexplained ends; a planned restart is none."""
+    """Starts after failed or unexplained ends, the last one included; a planned restart is none."""
     recent = [start for start in query.unclean_starts if now - start <= RESTART_WINDOW_SECONDS]
     if len(recent) < RESTARTS:
         return None
     end = query.last_end
+    if end is not None and end.clean:
+        return None  # somebody stopped the loop, and began anew
     if query.by_itself_over and not (end and end.outcome == "failed"):
         return None
     last = "failed" if end and end.outcome == "failed" else "unexplained"
