@@ -86,7 +86,7 @@ SLO_BOARD = Board(
                                 ("cell", "color-text"),
                             ),
                         ),
-                        Override("^Target$", (("unit", "s"), ("decimals", 0))),
+                        Override("^Target$", (("unit", "s"),)),
                     ),
                 ),
                 Panel(
