@@ -24,6 +24,7 @@ class DriverProcess:
         self.port = free_port()
         self.driver: subprocess.Popen[bytes] | None = None
         self.broken_at = 0.0
+        self.ahead = 0  # seconds that its clock is ahead of everybody else's
 
     def start_driver(self) -> None:
         """Start the Spark driver; a second call starts another one after the first is gone."""
@@ -58,6 +59,7 @@ class DriverProcess:
         hidden = self.folder / "clock.tmp"
         hidden.write_text(f"{seconds:+d}\n")
         hidden.rename(self.clock)
+        self.ahead = seconds
         self.broken_at = time.time()
 
     def _process(self) -> subprocess.Popen[bytes]:

@@ -59,7 +59,7 @@ def check(lab: Lab, result: Result) -> None:
     """Recall, false pages and warnings, the time it took, the cause named, `since` no later than the page."""
     for page in lab.received():
         for one in page["alerts"]:
-            assert time_of(one["annotations"]["since"]) < page["at"], one
+            assert time_of(one["annotations"]["since"]) - lab.ahead < page["at"], one
     assert set(result.paged) == set(result.pages), f"{lab.tail()}\n{result}"
     assert set(result.warns) <= set(result.warned), result
     assert set(result.warned) <= {*result.warns, *result.may_warn}, result
