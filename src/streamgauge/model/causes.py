@@ -51,7 +51,9 @@ def condense(exception: str) -> str:
             return text
     if _CAUSED in text[len(text) - LONGEST_TEXT // 2 :]:
         return _cut_between_causes(text, LONGEST_TEXT)
-    return exception[: LONGEST_TEXT + 1]  # one more than `mask` takes: it must know that there was more
+    return exception[
+        : LONGEST_TEXT + 1
+    ]  # one more than `mask` takes: it must know that there was more
 
 
 def find_cause(exception: str, error_class: str | None) -> Cause:
