@@ -24,7 +24,6 @@ from streamgauge.listener.registrations import Registrations
 from streamgauge.listener.watchdog import Watchdog
 from streamgauge.model.application import UNKNOWN, Application, CurrentApplication
 from streamgauge.model.fleet import Fleet
-from streamgauge.model.observations import GoneCause
 from streamgauge.model.query import Query
 from streamgauge.model.stats import Stats
 from streamgauge.model.verdict_log import VerdictLog
@@ -125,7 +124,7 @@ class Agent(Summarized):
         self.driver = driver or choose_driver(
             kind,
             registrations=self.registrations,
-            lose_all=self._lose_all,
+            lose_all=lambda cause: self._watchdog.lose_all(cause),  # noqa: PLW0108 - it is made below
             wake=self._meet_session,
             clock=clock,
             wall_offset=offset,
@@ -307,9 +306,6 @@ class Agent(Summarized):
         return self.fleet.queries
 
     # ---- connections between parts ---------------------------------------------------------
-
-    def _lose_all(self, cause: GoneCause) -> None:
-        self._watchdog.lose_all(cause)
 
     def _meet_session(self) -> None:
         self._lifecycle.meet_session()

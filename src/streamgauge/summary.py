@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from html import escape
 from typing import Protocol
 
 from streamgauge.model.query import Query
 from streamgauge.model.verdict import Verdict, judge
+from streamgauge.steady import steady_time
 
 _MOST_IN_LINE, _MOST_IN_TABLE = 10, 100
 
@@ -65,6 +65,6 @@ def to_html(agent: Watching) -> str:
 
 
 def _judged(agent: Watching) -> list[tuple[Query, Verdict]]:
-    now = time.time()
+    now = steady_time()
     queries = sorted(agent.queries.values(), key=lambda query: query.label)
     return [(query, judge(query, now)) for query in queries]

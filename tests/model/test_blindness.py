@@ -36,6 +36,24 @@ def test_one_stray_event_does_not_end_it():
     assert set(states) == {"blind"}
 
 
+def test_listener_that_is_back_for_a_moment_does_not_end_it():
+    """It is taken off again before it has heard two events; neither polls nor events in between end it."""
+    story = Story(trigger_seconds=5.0).start().batch()
+    states = []
+    for _ in range(20):
+        states.append(story.look(listening=False, batch_id=story.life.batch_id + 1).verdict())
+        states.append(story.look(listening=True, batch_id=story.life.batch_id + 1).verdict())
+        states.append(story.batch(after=1.0).verdict())
+        states.append(story.look(listening=False, batch_id=story.life.batch_id + 1).verdict())
+        states.append(story.batch(after=1.0).verdict())
+    assert {verdict.state for verdict in states} == {"blind"}
+    removed = "the listener was removed from this query's session"
+    assert {verdict.cause for verdict in states} == {removed}
+    for _ in range(8):
+        story.look(listening=True, batch_id=story.life.batch_id + 1).batch(after=1.0)
+    assert story.verdict().state == "running"
+
+
 def test_it_ends_when_events_have_come_for_a_while():
     """At least two, for as long as it takes to call a query blind, and without a new gap."""
     story = _deaf()

@@ -10,7 +10,7 @@ import msgspec
 from .causes import find_cause
 from .events import Idle, Progress, Terminated
 from .lag import SourceLag, take_batch, take_idle, weigh
-from .observations import Gone, GoneCause, QueryStatus
+from .observations import Gone, GoneCause, QueryStatus, UnseenCause
 from .query import EVENTS_MISSING, Backlog, End, Moment, Query, Recovery
 from .sources.waiting import Waiting
 
@@ -216,9 +216,16 @@ def _hidden_by(query: Query, now: float) -> str | None:
     """What has hidden the query until now; None when nothing has."""
     if query.unseen is not None:
         return query.unseen.cause.sentence
+    if _is_deaf(query.status):
+        return UnseenCause.LISTENER_REMOVED.sentence
     if query.ahead_since is not None and now - query.ahead_since > RECOVERY_SECONDS:
         return EVENTS_MISSING
     return None
+
+
+def _is_deaf(status: QueryStatus | None) -> bool:
+    """Whether a poll found that our listener is not on the query's bus."""
+    return status is not None and status.listening is False
 
 
 def _see(query: Query, seen: QueryStatus, *, ahead: bool) -> Recovery | None:
@@ -226,6 +233,8 @@ def _see(query: Query, seen: QueryStatus, *, ahead: bool) -> Recovery | None:
     old = query.recovery
     if query.unseen is not None:
         return Recovery(why=query.unseen.cause.sentence, since=seen.at, sight=True)
+    if _is_deaf(query.status) and not _is_deaf(seen):
+        return Recovery(why=UnseenCause.LISTENER_REMOVED.sentence, since=seen.at, signs=0)
     if old is None or ahead or (old.sight and old.signs + 1 >= _RECOVERY_EVENTS):
         return old if ahead else None
     if seen.at - old.since >= max(RECOVERY_SECONDS, query.silence_budget):

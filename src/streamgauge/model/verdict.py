@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from .observations import UnseenCause
 from .query import EVENTS_MISSING, End, Moment, Query
 from .stall import describe_batch, find_stall
 from .thresholds import default_number
@@ -94,7 +95,7 @@ def _blind(query: Query, now: float, worker_seen_at: float | None) -> tuple[str,
         return query.unseen.why, query.unseen.cause.sentence
     look = query.status
     if look is not None and look.listening is False:
-        words = "the listener was removed from this query's session"
+        words = UnseenCause.LISTENER_REMOVED.sentence
         return words, words
     if look is not None and query.ahead_since and now - query.ahead_since > BLIND_SECONDS:
         words = f"the query is at batch {look.batch_id}, and no event came for its last batches"
