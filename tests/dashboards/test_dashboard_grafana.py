@@ -24,39 +24,10 @@ ONE_QUERY = {
 }
 ODD = "orders by day (ü)"  # a name that a URL has to escape
 SHOP = {"job": "spark", "app": "shop", "instance": "127.0.0.1:1"}
-# What newer agents say than the one that was recorded, and a query with an odd name.
+# A query with an odd name, far slower than last week.
 MORE = (
-    (
-        {
-            "__name__": "streamgauge_query_reason_info",
-            **SHOP,
-            "query": "clicks",
-            "state": "stalled",
-            "reason": "no event for longer than 5m, while data is available",
-        },
-        1,
-    ),
-    (
-        {
-            "__name__": "streamgauge_query_reason_info",
-            **SHOP,
-            "query": "exports",
-            "state": "failed",
-            "reason": "ended with DIVIDE_BY_ZERO",
-        },
-        1,
-    ),
-    (
-        {
-            "__name__": "streamgauge_query_failure_info",
-            **SHOP,
-            "query": "exports",
-            "error_class": "STREAM_FAILED",
-            "cause_class": "ArithmeticException",
-            "message": "/ by zero",
-        },
-        1,
-    ),
+    ({"__name__": "query:streamgauge_batch_duration:mean15m", **SHOP, "query": ODD}, 9),
+    ({"__name__": "query:streamgauge_batch_duration:avg1w", **SHOP, "query": ODD}, 1),
     ({"__name__": "streamgauge_query_state", **SHOP, "query": ODD, "state": "stalled"}, 1),
     ({"__name__": "streamgauge_query_info", **SHOP, "query": ODD, "run_id": "r"}, 1),
 )
@@ -176,10 +147,11 @@ def test_reason_and_failure_are_one_line(found):
     """The verdict's reason and the exception of the same query; a stalled one has no exception."""
     rows = panel_of(found, "query", "Reason")["rows"]
     shown = {row["Query"]["text"]: row for row in rows}
-    assert set(shown) == {"clicks", "exports"}
-    assert len(rows) == 2
-    assert shown["exports"]["Message"]["text"] == "/ by zero"
-    assert shown["exports"]["Reason"]["text"].startswith("ended")
+    assert set(shown) == {"clicks", "exports", "invoices", "refunds", "scans"}
+    assert len(rows) == len(shown)
+    assert shown["exports"]["Message"]["text"] == "the sink refuses"
+    assert "caused by RuntimeError" in shown["exports"]["Reason"]["text"]
+    assert shown["clicks"]["Reason"]["text"].endswith("tasks run, none finishes")
     assert shown["clicks"]["Message"]["text"] == ""
 
 
