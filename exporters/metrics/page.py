@@ -43,7 +43,7 @@ _EVENT_TIMES = (
     "event_time_avg_timestamp_seconds",
     "event_time_max_timestamp_seconds",
 )
-_OBSERVED, _OBSERVED_TOTAL = "observed", "observed_total"
+_OBSERVED, _OBSERVED_TOTAL = "observed", "observed_counted_total"
 # Gauges that a batch may leave as they are; they go with the code that made them.
 _OF_THE_CODE = frozenset({_WATERMARK, *_EVENT_TIMES, _OBSERVED})
 # The settings stay as well: an opt-out must outlive whatever Prometheus remembers of it.

@@ -21,7 +21,7 @@ _OBSERVED = (
     "`streamgauge_observed` has the numbers of `df.observe()`, of the last batch with data. Spark also runs batches without input, to move the",
     "watermark; what an observation says there replaces the value only where it is not 0 (behind an aggregation, which emits then).",
     "Between two scrapes values are lost, and they can't be added up. Fields that are counts, named in the query's setting `observed_counts`,",
-    "are therefore also `streamgauge_observed_total`: the sum over all batches, of all runs that this process saw. A batch that is replayed",
+    "are therefore also `streamgauge_observed_counted_total`: the sum over all batches, of all runs that this process saw. A batch that is replayed",
     "after a restart is counted: its first attempt was not committed and Spark sent no event of it. Negative values are never added.",
     "",
     "```python",

@@ -114,7 +114,7 @@ _QUERY_METRICS = (
     _counter("state_removal_seconds_total", "Time in removals, summed over tasks; not wall time.", "operator"),
     _gauge("state_custom", "Spark state metrics that have no series of their own.", "operator", "metric"),
     _gauge("observed", "Numbers of df.observe(), of the last batch with data.", "name", "field"),
-    _counter("observed_total", "Numbers of df.observe(), added up over all batches; only fields that the setting `observed_counts` names.", "name", "field"),
+    _counter("observed_counted_total", "Numbers of df.observe(), added up over all batches; only fields that the setting `observed_counts` names.", "name", "field"),
     _gauge("checkpoint_last_offset_batch_id", "Newest batch in the checkpoint's offsets/: planned."),
     _gauge("checkpoint_last_commit_batch_id", "Newest batch in the checkpoint's commits/: done."),
     _gauge("checkpoint_last_commit_timestamp_seconds", "When the newest file in commits/ was written."),

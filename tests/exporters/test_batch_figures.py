@@ -23,7 +23,7 @@ def _observed(samples, field, name="quality"):
 
 
 def _total(samples, field, name="quality"):
-    return value(samples, "observed_total", name=name, field=field)
+    return value(samples, "observed_counted_total", name=name, field=field)
 
 
 # ---- observed metrics --------------------------------------------------------------------------

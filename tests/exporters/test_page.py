@@ -211,3 +211,9 @@ def test_no_number_breaks_the_exposition(numbers):
         assert all(math.isfinite(sample.value) for sample in metric.samples)
     list(parse_openmetrics(generate_openmetrics(registry).decode("utf-8")))
     live.render()
+
+
+def test_no_two_families_have_one_name():
+    """OpenMetrics leaves `_total` out of a counter's name: a gauge of that name would be the same family."""
+    names = [metric.full_name.removesuffix("_total") for metric in METRICS.values()]
+    assert len(names) == len(set(names))

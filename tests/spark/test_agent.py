@@ -234,8 +234,9 @@ def test_replayed_batch_and_failure(listen, rows, tmp_path):
     assert _stat(listener, "agent_missed_batches_total", query=None) == 0
 
 
-def test_removed_listener_makes_blind(listen, rows, spark):
+def test_removed_listener_makes_blind(listen, rows, spark, monkeypatch):
     """The query moves on, we don't hear it, and say so instead of showing old numbers."""
+    monkeypatch.setattr("streamgauge.model.transitions.RECOVERY_SECONDS", 2.0)
     listener = listen()
     query = rows.writeStream.format("noop").queryName("gone").start()
     commits(query, 2)

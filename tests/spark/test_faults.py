@@ -132,13 +132,14 @@ def test_full_inbox_and_blocked_worker(listen, rows, monkeypatch):
 @pytest.mark.parametrize("text", ["not json", '{"progress":{}}', '{"progress":' + "[" * 5000])
 def test_undecodable_event(listen, rows, monkeypatch, text):
     """A Spark that speaks another language costs numbers, not batches."""
-    from streamgauge.listener.classic import bridge
-    from streamgauge.listener.inbox import Item
+    from streamgauge.listener.classic.queue_bridge import QueueBridge
 
-    def garble(self, kind, _):
-        self._inbox.put(Item(kind, text, time.time()))
+    handle = QueueBridge._handle
 
-    monkeypatch.setattr(bridge.Bridge, "_take", garble)
+    def garble(self, row, at):
+        handle(self, row._replace(text=text) if row.kind == "progress" else row, at)
+
+    monkeypatch.setattr(QueueBridge, "_handle", garble)
     listener = listen()
     _run(rows, "garbled")
     wait_for(lambda: listener.stats.of("errors").get("decoder", 0) >= BATCHES, what="the count")

@@ -80,9 +80,9 @@ def test_observed_and_duplicates_are_what_was_written(spark, listen, tmp_path):
         return value(samples, kind, query="truth", name="quality", field=field)
 
     assert value(samples, "input_rows_total", query="truth") == len(rows)
-    assert observed("observed_total", "rows") == len(rows)
-    assert observed("observed_total", "bad_rows") == sum(row < 0 for row in rows)
-    assert observed("observed_total", "largest") is None
+    assert observed("observed_counted_total", "rows") == len(rows)
+    assert observed("observed_counted_total", "bad_rows") == sum(row < 0 for row in rows)
+    assert observed("observed_counted_total", "largest") is None
     last = FILES[-1]
     assert observed("observed", "rows") == len(last)
     assert observed("observed", "bad_rows") == sum(row < 0 for row in last)
