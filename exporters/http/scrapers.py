@@ -32,7 +32,13 @@ class Scraper(Struct, frozen=True, kw_only=True):
     name: str
     timeout: float  # of its scrapes; Prometheus takes none that is longer than the interval
     visits: tuple[float, ...]  # when each began, oldest first
-    saw: frozenset[str] = frozenset()  # the runs that were active at its last visit
+    active: tuple[frozenset[str], ...] = ()  # the runs that were active at each visit
+
+    @property
+    def saw(self) -> frozenset[str]:
+        """The runs that were active when it came last; of several at one address, when any of them did."""
+        rhythm = find_rhythm(self.visits, self.timeout)
+        return frozenset().union(*self.active[-(rhythm.visits if rhythm else 1) :])
 
 
 class Rhythm(Struct, frozen=True):
@@ -110,10 +116,12 @@ class ScraperLog:
         address, agent = (str(environ.get(key, "")) for key in ("REMOTE_ADDR", "HTTP_USER_AGENT"))
         key = (address[:200], agent[:200])
         known = self._scrapers.pop(key, None)
-        visits = tuple(sorted((*(known.visits if known else ()), began))[-_VISITS_KEPT:])
-        seen = known.saw if known and visits[-1] != began else active  # an older one that took long
+        before = zip(known.visits, known.active, strict=True) if known else ()
+        # In order of their begin: an older one may have taken longer.
+        kept = sorted((*before, (began, active)), key=lambda visit: visit[0])[-_VISITS_KEPT:]
+        visits, runs = zip(*kept, strict=True)
         name = clean(f"{address} {agent}".strip())
-        self._scrapers[key] = Scraper(name=name, timeout=timeout, visits=visits, saw=seen)
+        self._scrapers[key] = Scraper(name=name, timeout=timeout, visits=visits, active=runs)
         for old in list(self._scrapers)[:-_MOST_SCRAPERS]:
             del self._scrapers[old]
 

@@ -96,9 +96,9 @@ class PrometheusExporter(Exporter, Collector):
         end = query.end
         faded = end is not None and update.at - end.at > self._config.grace_seconds
         if end is not None and end.outcome == "failed" and faded:
-            page.shrink(query)
+            page.shrink(query, self._wall_offset())
         else:
-            page.publish(query)
+            page.publish(query, self._wall_offset())
 
     def _write_event(self, page: Page, event: Event, update: Update) -> None:
         query, offset = update.query, self._wall_offset()
@@ -110,7 +110,7 @@ class PrometheusExporter(Exporter, Collector):
             page.progress(event, exemplar_of(event, update.trace, offset))
         elif isinstance(event, Terminated):
             page.terminate("failed" if event.exception else "stopped", event.error_class)
-        page.publish(query)
+        page.publish(query, offset)
 
     def _page(self, query: Query) -> Page | None:
         """The page of a query; None when there is no room for one.
@@ -139,6 +139,11 @@ class PrometheusExporter(Exporter, Collector):
         self._refused()
 
     # ---- scrape ----------------------------------------------------------------------------
+
+    def active_runs(self) -> frozenset[str]:
+        """The runs that the page shows as active. Any thread."""
+        queries = [page.query for page in self._pages.values()]
+        return frozenset(query.run_id for query in queries if query.live)
 
     def describe(self) -> list[Family]:
         """The families, empty: lets a registry find clashes of names without a scrape."""

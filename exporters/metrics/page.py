@@ -62,6 +62,7 @@ class _Published(NamedTuple):
 
     query: Query
     values: Mapping[Key, float]
+    fixed: Mapping[Key, float]  # wall times that no later step of the clock may move
     durations: Histogram | None = None  # None of a failed query, of which little is left
 
 
@@ -90,7 +91,10 @@ class Page:
         self._seen_lags: Mapping[str, SourceLag] = {}
         self._lags: Mapping[str, SourceLag] = {}  # those for which there is room
         self._sources: dict[Key, float] = {}  # of the sources as they were last seen
-        self._published = _Published(query, {})
+        self._fixed: dict[
+            str, tuple[object, float]
+        ] = {}  # what it is the time of, and the wall time
+        self._published = _Published(query, {}, {})
         self._rendered = _Rendered(self._published, 0.0, {})
         self._names: Mapping[Key, tuple[str, dict[str, str]]] = {}  # full name and labels
         self._counted = self.least()
@@ -215,16 +219,17 @@ class Page:
 
     # ---- publishing ------------------------------------------------------------------------
 
-    def publish(self, query: Query) -> None:
-        """Make what was written readable, all at once."""
+    def publish(self, query: Query, offset: float = 0.0) -> None:
+        """Make what was written readable, all at once; `offset` brings times to the wall clock."""
         self.query = query
         self._measure(query.lags)
         counted = sum(map(len, (self._counters, self._gauges, self._sources)))
         self._count(self.least() + counted + len(self._settings.thresholds))
         values = {**self._counters, **self._gauges, **self._sources}
-        self._published = _Published(query, values, self._durations.copy())
+        fixed = self._fix_times(query, offset)
+        self._published = _Published(query, values, fixed, self._durations.copy())
 
-    def shrink(self, query: Query) -> None:
+    def shrink(self, query: Query, offset: float = 0.0) -> None:
         """Keep of a failed query only what a page about it needs; of sources, what the probe sees.
 
         The rest of the budget goes to others; a query that starts again takes its place back.
@@ -236,9 +241,23 @@ class Page:
         self._measure({k: lag for k, lag in query.lags.items() if lag.looked_at is not None})
         self._counters = ends
         self._durations = Histogram(BATCH_SECONDS)
-        self._published = _Published(query, {**ends, **self._sources})
+        fixed = self._fix_times(query, offset)
+        self._published = _Published(query, {**ends, **self._sources}, fixed)
         standing = self._standing_of(self._published, 0.0)
         self._count(len(self._published.values) + len(standing) + AFTER_END)
+
+    def _fix_times(self, query: Query, offset: float) -> dict[Key, float]:
+        """Start and end as the clock had them: rules count their changes, and a step is no start."""
+        times = {
+            "query_started_timestamp_seconds": (query.run_id, query.started_at),
+            "query_ended_timestamp_seconds": (query.run_id, query.end.at if query.end else None),
+        }
+        for name, (run_id, at) in times.items():
+            if at is None:
+                self._fixed.pop(name, None)
+            elif name not in self._fixed or self._fixed[name][0] != (run_id, at):
+                self._fixed[name] = ((run_id, at), at + offset)
+        return {(name, ()): wall for name, (_, wall) in self._fixed.items()}
 
     def leave(self) -> None:
         """Give the budget back."""
@@ -278,6 +297,7 @@ class Page:
     def _standing_of(self, published: _Published, offset: float) -> Mapping[Key, float]:
         """What holds until something happens; of a query that failed long ago, what a page about it needs."""
         standing = standing_of(shift_query(published.query, offset), self._settings)
+        standing.update(published.fixed)
         if published.durations is not None:
             return standing
         return {k: value for k, value in standing.items() if k[0] in _STAYS_AFTER_FAILURE}

@@ -94,7 +94,7 @@ class JvmQueue:
             arguments = self._waits[milliseconds] = self._make_list()
             arguments.add(milliseconds)
         text = self._take.invokeWithArguments(arguments)
-        return _parse(text if len(text) < _ANSWER else text + self._read_rest())
+        return _parse(text if _utf16_length(text) < _ANSWER else self._read_whole(text))
 
     def mark(self, text: str) -> None:
         """Put a text of one line into the queue, in order with the events."""
@@ -116,12 +116,14 @@ class JvmQueue:
         for queue in (self._main, self._reserve, self._unrendered):
             queue.clear()
 
-    def _read_rest(self) -> str:
-        """What did not fit into the first answer."""
+    def _read_whole(self, first: str) -> str:
+        """The text of the last `take`, of which the first answer held only the beginning."""
         length = self._text.length()
         step = _ANSWER if length <= _ANSWER * _MOST_ANSWERS else length
         starts = range(_ANSWER, length, step)
-        return "".join(self._text.substring(at, min(at + step, length)) for at in starts)
+        text = first + "".join(self._text.substring(at, min(at + step, length)) for at in starts)
+        # A cut may have fallen into a character of two units: then once more, in one piece.
+        return text if text.isascii() else str(self._text.toString())
 
     def _test(self) -> None:
         """Raise unless a text comes out as it went in. It also compiles what the first event needs."""
@@ -237,6 +239,11 @@ class JvmQueue:
         keep = handles.bind(self._unrendered, "offer", "boolean", "Object")
         keep = handles.cast(keep, "void", "Object")
         return handles.rescue(render, handles.drop(handles.sequence(keep, empty), "Throwable"))
+
+
+def _utf16_length(text: str) -> int:
+    """The length as Java counts it."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _parse(text: str) -> Taken:

@@ -33,8 +33,7 @@ _RESERVE = 10_000
 _BURST = 64
 # An event ends the wait at once; this is how soon the thread sees that nobody needs it any more.
 _WAIT_MS = 500
-_FAILURES = 3  # in a row, after which the thread ends
-_PAUSE_SECONDS = 1.0  # after each of them
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0  # after a failure, and after many in a row
 _making = threading.Lock()
 
 
@@ -118,19 +117,20 @@ class QueueBridge:
     # ---- our thread --------------------------------------------------------------------------
 
     def _run(self) -> None:
-        failures = 0
-        while failures < _FAILURES:
+        pause = _PAUSE_SECONDS
+        while True:
             try:
                 count = self._pass_on()
                 if self._end_if_unneeded(idle=count == 0):
                     return
-                failures = 0
+                pause = _PAUSE_SECONDS
             except Exception as error:  # noqa: BLE001 - Py4J's, and whatever the JVM threw
-                if self._inbox.closed or not self._has_context() or _is_disconnect(error):
+                if self._inbox.closed or not self._has_context() or not self.connected:
                     break
-                failures += 1
-                self._inbox.put_failure(error)
-                time.sleep(_PAUSE_SECONDS)
+                if not _is_disconnect(error):  # of those the watchdog tells
+                    self._inbox.put_failure(error)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         with self._lock:
             self._end()
 

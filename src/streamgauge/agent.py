@@ -316,7 +316,7 @@ class Agent(Summarized):
             registry=self.registry,
             application=self.application,
             live=self.live.render,
-            queries=self._queries,
+            active=self.prometheus.active_runs,
             guard=self.guard,
         )
 

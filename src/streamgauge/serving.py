@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry
 
 from streamgauge.exporters.http.server import MetricsServer
 from streamgauge.model.application import Application
-from streamgauge.model.query import Query
 
 from .config import Config
 from .error_guard import ErrorGuard
@@ -20,7 +19,7 @@ def serve(
     registry: CollectorRegistry,
     application: Callable[[], Application],
     live: Callable[[], bytes],
-    queries: Callable[[], Mapping[str, Query]],
+    active: Callable[[], frozenset[str]],
     guard: ErrorGuard,
 ) -> MetricsServer:
     """Serve on the address of the settings, or on one of the next ports; raises when none is free."""
@@ -29,7 +28,7 @@ def serve(
         registry,
         application=application,
         live=live,
-        active=lambda: frozenset(query.run_id for query in queries().values() if query.live),
+        active=active,
         failed=lambda error: guard.count_error("server", error),
     )
     wanted = config.metrics_endpoint()[1]

@@ -11,6 +11,7 @@ import time
 _STEPS_PER_SECOND = (
     4  # a smaller difference is no step, and the same step always gives the same number
 )
+_READINGS, _TOGETHER_SECONDS = 20, 0.01
 _WALL_AT_IMPORT, _MONOTONIC_AT_IMPORT = time.time(), time.monotonic()
 
 
@@ -21,7 +22,11 @@ def steady_time() -> float:
 
 def wall_offset() -> float:
     """Wall clock less steady clock now, to a quarter of a second: 0 until the wall clock is set."""
-    return round((time.time() - steady_time()) * _STEPS_PER_SECOND) / _STEPS_PER_SECOND
+    for _ in range(_READINGS):
+        before, wall, after = steady_time(), time.time(), steady_time()
+        if after - before < _TOGETHER_SECONDS:  # else another thread ran between the readings
+            break
+    return round((wall - (before + after) / 2) * _STEPS_PER_SECOND) / _STEPS_PER_SECOND
 
 
 def no_offset() -> float:

@@ -81,7 +81,10 @@ class TelemetryListener(StreamListener):
         return "off" if self.disabled else "not added yet: spark.streams.addListener(…)"
 
     def close(self) -> None:
-        """Send what is left and stop the process's agent; exit does this by itself."""
+        """Send what is left and stop the process's agent at once; exit does this by itself.
+
+        Unlike exit it waits for no scrape: right after `stop()` it looks like a driver that was killed.
+        """
         if self._agent:
             self._agent.flush()
             self._agent.close()

@@ -217,3 +217,24 @@ def test_no_two_families_have_one_name():
     """OpenMetrics leaves `_total` out of a counter's name: a gauge of that name would be the same family."""
     names = [metric.full_name.removesuffix("_total") for metric in METRICS.values()]
     assert len(names) == len(set(names))
+
+
+def test_step_of_the_clock_is_no_start(monkeypatch):
+    """Rules count changes of the start as restarts; other times follow the clock."""
+    exporter, fleet, registry = exporter_alone()
+    offset = [0.0]
+    monkeypatch.setattr(exporter, "_wall_offset", lambda: offset[0])
+    life = Life()
+    tell(exporter, fleet, life.started(), life.progress())
+    names = ("query_started_timestamp_seconds", "last_event_timestamp_seconds")
+    before = [value(samples_of(registry), name) for name in names]
+    for step in (0.25, 0.0, -3600.0):
+        offset[0] = step
+        assert value(samples_of(registry), names[0]) == before[0]
+        assert value(samples_of(registry), names[1]) == before[1] + step
+        tell(exporter, fleet, life.progress())
+        assert value(samples_of(registry), names[0]) == before[0]
+    tell(exporter, fleet, life.terminated())
+    ended = value(samples_of(registry), "query_ended_timestamp_seconds")
+    offset[0] = 0.0
+    assert value(samples_of(registry), "query_ended_timestamp_seconds") == ended

@@ -133,6 +133,17 @@ def test_who_saw_the_end_or_never_saw_the_query_is_not_waited_for():
     assert log.find(ENDED) == {}
 
 
+def test_one_of_two_behind_one_address_has_seen_the_end():
+    """The other has not, and is waited for."""
+    log, now = ScraperLog(), time.monotonic()
+    for visit in sorted(_every(3, 4, start=now - 14) + _every(3, 4, start=now - 13)):
+        _visit(log, visit, timeout="3")
+    _visit(log, now - 2, timeout="3", active=())
+    assert len(log.find(ENDED)) == 1
+    _visit(log, now - 1, timeout="3", active=())
+    assert log.find(ENDED) == {}
+
+
 def test_slow_answer_does_not_hide_a_newer_visit():
     """A scrape that began earlier and was answered later says nothing of now."""
     log, now = ScraperLog(), time.monotonic()

@@ -185,3 +185,11 @@ def test_hostile_text_is_cheap(text):
     fleet, life = Fleet(), Life()
     apply_to(fleet, decode(life.started()), 0.0)
     assert apply_to(fleet, decode(life.terminated(text)), 1.0).end.outcome == "failed"
+
+
+def test_long_run_of_blanks_takes_no_time():
+    """A record that is padded with blanks must not hold the interpreter."""
+    began = time.process_time()
+    found = find_cause("java.lang.RuntimeException: a" + " " * 16_000 + "b SQLSTATE: 42000", None)
+    assert found.message.startswith("a")
+    assert time.process_time() - began < 1

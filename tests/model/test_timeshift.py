@@ -208,3 +208,19 @@ def test_shifted_record_tells_wall_times_and_keeps_ages():
     assert moved.status.at == query.status.at + 3600.0
     assert moved.silence_budget == query.silence_budget
     assert shift_query(query, 0.0) is query
+
+
+@pytest.mark.parametrize("ahead", [0.0, 5.0, 30.0])
+def test_server_whose_clock_is_ahead_cuts_no_batch(ahead):
+    """Events that come late and together are no step of this host's clock, which had none."""
+    fleet, life = Fleet(), Life()
+    for batch, late in enumerate((0.1, 0.1, 20.1, 10.1, 0.1)):
+        began = START + 10 * batch
+        at = datetime.fromtimestamp(began + ahead, timezone.utc)
+        text = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        durations = {"triggerExecution": 9500, "addBatch": 9000}
+        event = decode(life.progress(text, durationMs=durations))
+        now = began + 9.5 + late
+        steady = to_steady(event, fleet.queries.get(event.query_id), now, 0.0)
+        apply_to(fleet, steady, now)
+        assert (steady.seconds, steady.phases) == (9.5, {"add_batch": 9.0})

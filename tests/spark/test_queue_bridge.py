@@ -319,6 +319,22 @@ def test_long_answer_does_not_wait_for_an_acknowledgement(spark, count):
     assert min(times) < 0.03
 
 
+@pytest.mark.parametrize("before", range(6_720, 6_735))
+def test_emoji_costs_no_event_wherever_the_answer_is_cut(spark, before):
+    """Java counts it as two, and a cut may fall between them."""
+    event = getattr(spark._jvm, _EVENT.format("Terminated"))
+    ids = [spark._jvm.java.util.UUID.randomUUID() for _ in range(2)]
+    text = "x" * before + "🚀" + "y" * 5000
+    some = getattr(spark._jvm, "scala.Some")(text)
+    queue = JvmQueue(spark.sparkContext._gateway, capacity=40, reserve=10, burst=64)
+    listener = queue.make_listener()
+    for exception in (some, spark._jvm.scala.Option.empty()):
+        listener.onQueryTerminated(event(*ids, exception, spark._jvm.scala.Option.empty()))
+    first, second = (json.loads(row.text) for row in queue.take(0).main)
+    assert first["exception"] == text
+    assert not second.get("exception")
+
+
 def _long_event(jvm, batch_id):
     """A real event with three topics of a thousand partitions."""
     version = "3.5.9" if pyspark.__version__.startswith("3.") else "4.3.0"
@@ -330,6 +346,11 @@ def _long_event(jvm, batch_id):
     for when in ("startOffset", "endOffset", "latestOffset"):
         # What Spark 3.5 reads is not what it writes.
         progress["sources"][0][when] = json.dumps(offsets) if version == "3.5.9" else offsets
+    # Spark's own reader leaves maps that are not there as null, which its writer does not take.
+    for part, name in ((progress, "eventTime"), (progress, "observedMetrics")):
+        part.setdefault(name, {})
+    for part in (*progress["sources"], progress["sink"]):
+        part.setdefault("metrics", {})
     progress["batchId"] = batch_id
     progresses = getattr(jvm, "org.apache.spark.sql.streaming.StreamingQueryProgress$")
     parsed = getattr(progresses, "MODULE$").fromJson(json.dumps(progress))

@@ -30,7 +30,7 @@ _RETURNED = "Return Message: "  # by Python, to Py4J
 _TASK = re.compile(r"\(TID \d{1,19}\)(?: \([^()\n]{0,300}\))?: ")
 _HEADER = re.compile(r"(?:[\w$]{1,200}\.){0,30}([A-Za-z_][\w$]{0,200})(?:: ?|$)")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]{2,99}(?:\.[A-Z0-9_]{1,99})*)\] ?")
-_SQLSTATE = re.compile(r" *SQLSTATE: [0-9A-Z]{5}$")
+_SQLSTATE = re.compile(r"SQLSTATE: [0-9A-Z]{5}$")
 
 
 class Cause(Struct, frozen=True):
@@ -64,7 +64,7 @@ def find_cause(exception: str, error_class: str | None) -> Cause:
     headers = _headers(_innermost_part(text).split("\n"))
     named = [found for found in (outer, *map(_split, headers)) if found is not None]
     if not named:
-        return Cause(None, one_line(_SQLSTATE.sub("", first)))
+        return Cause(None, one_line(_SQLSTATE.sub("", first).rstrip()))
     name = named[-1][0]
     message = next((words for _, words in reversed(named) if words), "")
     known = name == error_class or (outer is not None and name == outer[0])
@@ -155,4 +155,4 @@ def _split(header: str) -> tuple[str, str] | None:
     if condition is not None:
         name, message = condition[1], message[condition.end() :]
     message = _TASK.split(message.partition(_TRACEBACK)[0], 1)[0]
-    return name[:_LONGEST_CLASS], _SQLSTATE.sub("", message.strip())
+    return name[:_LONGEST_CLASS], _SQLSTATE.sub("", message.strip()).rstrip()

@@ -15,6 +15,9 @@ from .events import Event, Progress, Terminated
 from .query import Query
 
 _SLACK_SECONDS = 1.0  # events are late, clocks are coarse: less than this is no sign of a step
+_FOREIGN_SLACK_SECONDS = (
+    60.0  # the same while this host's clock had none: a Connect server's may be ahead
+)
 _QUERY_TIMES = (
     *("first_seen_at", "last_event_at", "started_at", "last_idle_at", "idle_trigger_at"),
     *("idle_since", "active_since", "data_since", "tasks_changed_at", "inactive_at"),
@@ -43,7 +46,8 @@ def to_steady(event: Event, query: Query | None, now: float, offset: float) -> E
     elif seconds is not None and query is not None:
         since = _last_sign(query, event.run_id)
         longest = seconds if since is None else max(0.0, now - since)
-        seconds = longest if seconds > longest + _SLACK_SECONDS else seconds
+        slack = _SLACK_SECONDS if offset else _FOREIGN_SLACK_SECONDS
+        seconds = longest if seconds > longest + slack else seconds
     return _retime(event, min(ended, now), seconds)
 
 
