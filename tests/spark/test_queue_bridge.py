@@ -409,8 +409,8 @@ def test_stopped_application_ends_the_thread_and_the_next_one_is_heard():
     assert time.time() - float(job.stdout.split()[-1]) < 15
 
 
-def test_dead_jvm_ends_the_thread():
-    """The thread neither spins nor holds up the exit."""
+def test_dead_jvm_is_tried_seldom():
+    """The thread neither spins nor holds up the exit, and nobody is told that all is here."""
     job = run_job(
         """
         import os, signal, threading
@@ -425,10 +425,12 @@ def test_dead_jvm_ends_the_thread():
         (thread,) = [t for t in threading.enumerate() if t.name == "streamgauge-queue"]
         pid = spark._jvm.java.lang.ProcessHandle.current().pid()
         os.kill(pid, signal.SIGKILL)
-        thread.join(20)
-        print(thread.is_alive(), len(inbox) <= 1, bridge.drain(1), flush=True)
+        began = time.process_time()
+        thread.join(8)
+        idle = time.process_time() - began < 1
+        print(thread.daemon, idle, len(inbox) <= 1, bridge.drain(1), flush=True)
         os._exit(0)
         """
     )
     assert job.returncode == 0, job.stderr
-    assert job.stdout.split() == ["False", "True", "True"]
+    assert job.stdout.split() == ["True", "True", "True", "False"]
