@@ -110,9 +110,12 @@ class Application:
 
     def turn(self, kind: str, seconds: float) -> list[float]:
         """Bus time of each progress event in a turn, in milliseconds."""
+        from py4j.java_gateway import java_import
         from pyspark.java_gateway import ensure_callback_server_started
 
-        ensure_callback_server_started(self.spark.sparkContext._gateway)  # as `addListener` does
+        gateway = self.spark.sparkContext._gateway
+        java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")  # both as `addListener` does
+        ensure_callback_server_started(gateway)
         with self.listener(kind) as java:
             probe = Probe(self.spark, java)
             streams = self.spark.streams._jsqm
