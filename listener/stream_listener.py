@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import abstractmethod
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
@@ -33,9 +34,9 @@ class StreamListener(StreamingQueryListener):  # type: ignore[misc]
         self._everywhere = False  # with Connect: follow every session that the client makes
         self._agent: Host | None = None
 
+    @abstractmethod
     def _join(self, kind: SparkKind) -> Host | None:
         """The process's agent, at work; None when the listener is off. Raises `ConfigError` only."""
-        raise NotImplementedError  # the entry point knows how an agent is made
 
     @property
     def closed(self) -> bool:

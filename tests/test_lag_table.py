@@ -34,9 +34,9 @@ def test_a_new_partition_is_read_from_its_beginning():
 
 
 def test_what_can_not_be_compared_is_unknown():
-    """A topic made anew, one that is gone, and one of which the broker told nothing."""
+    """A topic recreated, one that is gone, and one of which the broker told nothing."""
     parts = by_partition()
-    assert (parts["a", "2"].behind, "made anew" in parts["a", "2"].finding) == (None, True)
+    assert (parts["a", "2"].behind, "recreated" in parts["a", "2"].finding) == (None, True)
     assert (parts["gone", "0"].behind, "not on the" in parts["gone", "0"].finding) == (None, True)
     assert (parts["hidden", "0"].behind, parts["hidden", "0"].finding) == (None, None)
 

@@ -71,7 +71,7 @@ def render_report(report: Report) -> str:
 
 
 def _history(batches: list[BatchReport]) -> list[str]:
-    """A line a batch and a line a source: how far it read."""
+    """One line per batch and one per source: how far it read."""
     if not batches:
         return []
     rows = [("batch", "planned", "committed", "watermark")]

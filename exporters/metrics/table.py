@@ -89,7 +89,7 @@ _QUERY_METRICS = (
     _gauge("source_partitions_stalled", "Partitions with rows to read of which the last batch read none, while it read of others.", "source"),
     _counter("source_partitions_added_total", "Partitions that appeared.", "source"),
     _counter("source_partitions_removed_total", "Partitions that vanished.", "source"),
-    _counter("source_offset_resets_total", "Times that offsets went backwards: a topic was made anew.", "source"),
+    _counter("source_offset_resets_total", "Times that offsets went backwards: a topic was recreated.", "source"),
     _gauge("source_offset", "Offsets of the last batch (start, end) and the newest known ones (latest), summed over partitions, where they count rows.", "source", "kind"),
     _gauge("source_rate_limited", "Whether the last batch was cut short of what there was to read (maxOffsetsPerTrigger).", "source"),
     _gauge("source_lag_seconds", "Age of the oldest row that waits; 0 when none does, absent when the agent's history does not reach back to it.", "source"),

@@ -263,7 +263,7 @@ BASELINES = Group(
         Recording(
             "query:streamgauge_input_rows:rate1h",
             "sum by ($Q) (rate(streamgauge_input_rows_total[$cost_window]))",
-            "rows a second, long window",
+            "rows per second, long window",
         ),
         Recording(
             "query:streamgauge_row_cost:seconds_per_krow1h",

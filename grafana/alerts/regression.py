@@ -59,7 +59,7 @@ REGRESSION = Group(
             "and on ($Q) query:streamgauge_active:max == 1",
             "throughput_for",
             "A busy query gets through far fewer rows than it used to.",
-            "{{ $labels.query }} of {{ $labels.app }} processes {{ $value | humanize }} rows a second,"
+            "{{ $labels.query }} of {{ $labels.app }} processes {{ $value | humanize }} rows per second,"
             " less than $throughput_ratio of this hour yesterday and a week ago, although it is busy"
             f" or data waits (backlog {ask('source_backlog_rows')} rows).",
             "Data piles up at the source.",

@@ -145,7 +145,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     inbox_limit: Count = 10_000
     """Past so many waiting events the oldest progress of the same query goes."""
     log_level: str = "info"
-    """debug (a line a batch), info, warning, error or off."""
+    """debug (one line per batch), info, warning, error or off."""
     team: str | None = None
     """Owner, for routing pages."""
     env: str | None = None

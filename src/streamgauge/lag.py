@@ -160,7 +160,7 @@ def _measure(
         asked = topic in seen.topics
         return PartitionLag(**known, finding="it is not on the broker any more" if asked else None)
     if read is not None and read > latest:
-        words = f"it ends at {latest}, before the committed {read}: the topic was made anew"
+        words = f"it ends at {latest}, before the committed {read}: the topic was recreated"
         return PartitionLag(**known, finding=words)
     begin = earliest if read is None else read  # Spark reads a new partition from its beginning
     lost = max(0, earliest - begin)

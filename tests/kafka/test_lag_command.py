@@ -62,7 +62,7 @@ def test_each_partition_by_itself(broker, checkpoint, lag):
 
 
 def test_what_is_not_comparable_is_said(broker, checkpoint, lag):
-    """A partition that is new, one that is gone, a topic that was made anew: no sum, status 1."""
+    """A partition that is new, one that is gone, a topic that was recreated: no sum, status 1."""
     broker.create("anew", "wider", partitions=2)
     Clock(broker, ("anew", "wider"), 2, 10).beat(2)
     place = checkpoint({"anew": {"0": 90, "1": 1, "2": 5}, "wider": {"0": 2}, "gone": {"0": 1}})
@@ -70,7 +70,7 @@ def test_what_is_not_comparable_is_said(broker, checkpoint, lag):
     by_place = {(each["topic"], each["partition"]): each for each in found["partitions"]}
     assert status == 1
     assert found["behind"] is None
-    assert "made anew" in by_place["anew", "0"]["finding"]
+    assert "recreated" in by_place["anew", "0"]["finding"]
     assert by_place["anew", "0"]["behind"] is None
     assert by_place["anew", "1"]["behind"] == 1
     assert "not on the broker" in by_place["anew", "2"]["finding"]

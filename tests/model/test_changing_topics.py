@@ -1,4 +1,4 @@
-"""A topic that is made anew, grows, shrinks, stands still or loses rows: what is told of it."""
+"""A topic that is recreated, grows, shrinks, stands still or loses rows: what is told of it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _agree(reader: Reader, now: float) -> None:
     if reader.lag.backlogs is not None:
         assert reader.lag.backlogs.by_key() == waits
     else:
-        assert min(waits.values(), default=-1) < 0  # made anew: what was read is not there
+        assert min(waits.values(), default=-1) < 0  # recreated: what was read is not there
     if any(waits.values()):
         assert reader.lag.seconds(now) != 0.0
 

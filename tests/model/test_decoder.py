@@ -138,7 +138,7 @@ def test_backlog_from_kafka_offsets():
         "numInputRows": 12,
     }
     assert decode(Life().progress(sources=[source])).backlog == 10
-    source["latestOffset"] = {"t": {"0": 3, "1": 7}}  # the topic was made anew
+    source["latestOffset"] = {"t": {"0": 3, "1": 7}}  # the topic was recreated
     assert decode(Life().progress(sources=[source])).backlog is None
     source["latestOffset"] = None
     assert decode(Life().progress(sources=[source])).backlog is None

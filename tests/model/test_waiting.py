@@ -64,7 +64,7 @@ def test_delta_that_was_read_whole(tmp_path):
     """Who stands at a version that is not there yet has read all, if the one before is there."""
     _commit(tmp_path, 0)
     assert _delta(tmp_path, 1) == Waiting(versions=0, files=0, bytes=0)
-    assert _delta(tmp_path, 5) is None  # made anew, or its log was cleaned
+    assert _delta(tmp_path, 5) is None  # recreated, or its log was cleaned
     assert _delta(tmp_path / "elsewhere", 0) is None
 
 

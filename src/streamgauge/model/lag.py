@@ -251,7 +251,7 @@ def _observe(lag: SourceLag, latest: Marks, at: float, close: float) -> SourceLa
 
 
 def _reframe(lag: SourceLag, history: History, latest: Marks) -> tuple[SourceLag, History | None]:
-    """Partitions came or went. A topic that lost some of its own was made anew: no history."""
+    """Partitions came or went. A topic that lost some of its own was recreated: no history."""
     if history.frame.keys == latest.frame.keys:  # forgotten in between, and made again
         return lag, History(latest.frame, history.points)
     before, after = set(history.frame.keys), set(latest.frame.keys)
@@ -280,7 +280,7 @@ def _measure(lag: SourceLag) -> SourceLag:
     if min(behind) < 0:
         apart = abs(newest.at - lag.end_at)
         if apart == 0.0 or apart > _CLOSE_SECONDS:
-            return unknown  # made anew, or nobody has looked since
+            return unknown  # recreated, or nobody has looked since
         behind = [max(0, rows) for rows in behind]
     gone = lag.gone
     if earliest is not None:

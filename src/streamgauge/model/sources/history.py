@@ -82,7 +82,7 @@ class History(NamedTuple):
         return History(frame, tuple(points))
 
     def went_back(self, values: Values) -> bool:
-        """Whether a partition is before where it was: the topic was made anew."""
+        """Whether a partition is before where it was: the topic was recreated."""
         return any(map(lt, values, self.newest.values))
 
     def produced_at(self, read: Values, topic: str) -> float | None:
